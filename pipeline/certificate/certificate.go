@@ -1,7 +1,7 @@
-// Package certificate compares a compacted prompt with the originals: what of the orders, the
-// typed messages, the plan, the open tasks, the changed files, the open errors, the decisions
-// and the failed attempts stands in it, and what can be recalled by a pointer that stands in it.
-// It uses no model and no clock: the same originals and the same prompt give the same result.
+// Package certificate compares a compacted prompt with the originals: which of the orders, the
+// typed messages, the plan, the open tasks, the changed files, the open errors, the decisions and
+// the failed attempts are in it, and which the model can recall by a pointer in it. It uses no
+// model and no clock, so that the same originals and the same prompt give the same result.
 package certificate
 
 import (
@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// The kinds of what must not be lost, in the order in which a certificate lists them.
+// The kinds of content that must not be lost, in the order of a certificate.
 const (
 	Orders   = "orders"
 	Typed    = "typed messages"
@@ -24,12 +24,12 @@ const (
 	Attempts = "failed attempts"
 )
 
-// mostMissing bounds how many messages a certificate names for each kind.
+// mostMissing limits the messages that a certificate names for each kind.
 const mostMissing = 20
 
 // Originals are a conversation as its client sent it.
 type Originals struct {
-	Ledger *ledger.Ledger // of the turns that were added; it must not be changed
+	Ledger *ledger.Ledger // of the added turns; it must not be changed
 
 	typed []text
 	turns int
@@ -44,7 +44,7 @@ type text struct {
 // NewOriginals returns Originals without a message.
 func NewOriginals() *Originals { return &Originals{Ledger: ledger.New()} }
 
-// Add reads one whole turn that the projection stands for. Turns come in order, each once.
+// Add reads one whole turn that the projection replaces. Turns come in order, each once.
 func (o *Originals) Add(first int, messages []conversation.Message, calls []ledger.Made) {
 	o.Ledger.AddMade(o.turns, first, messages, calls)
 	o.turns++
@@ -64,14 +64,14 @@ func (o *Originals) Add(first int, messages []conversation.Message, calls []ledg
 	}
 }
 
-// Follow reads the calls of a turn behind those: it stays as it is, and may solve errors and
-// finish tasks.
+// Follow reads the calls of a later turn, which stays unchanged and may solve errors and finish
+// tasks.
 func (o *Originals) Follow(calls []ledger.Made) {
 	o.Ledger.Follow(o.turns, calls)
 	o.turns++
 }
 
-// Make returns the certificate of a projection that stands for the turns that were added.
+// Make returns the certificate of a projection that replaces the added turns.
 func Make(projection *session.Projection, originals *Originals) session.Certificate {
 	s := newSent(projection)
 	kept := originals.Ledger
@@ -102,7 +102,7 @@ func Make(projection *session.Projection, originals *Originals) session.Certific
 	}
 }
 
-// texts counts texts, each of which must stand in the prompt word for word.
+// texts counts texts that must be in the prompt word for word.
 func (s *sent) texts(what string, texts []text) session.Kept {
 	kept := session.Kept{What: what}
 	for _, one := range texts {
@@ -111,8 +111,8 @@ func (s *sent) texts(what string, texts []text) session.Kept {
 	return kept
 }
 
-// lines counts texts that may stand in the prompt line by line: of a typed message the code
-// between its lines is not known.
+// lines counts texts that may be in the prompt line by line, because the code between the lines of
+// a typed message is not known.
 func (s *sent) lines(what string, texts []text) session.Kept {
 	kept := session.Kept{What: what}
 	for _, one := range texts {
@@ -128,8 +128,8 @@ func (s *sent) lines(what string, texts []text) session.Kept {
 	return kept
 }
 
-// tasks counts the tasks that are still to be done. The newest call for one may name it by a
-// number alone, so that only its text counts.
+// tasks counts the open tasks. Only a task's text counts, because its newest call may name it by a
+// number alone.
 func (s *sent) tasks(tasks []ledger.Task) session.Kept {
 	kept := session.Kept{What: Tasks}
 	for i := range tasks {
@@ -140,7 +140,7 @@ func (s *sent) tasks(tasks []ledger.Task) session.Kept {
 	return kept
 }
 
-// files counts the files that were changed and are still there.
+// files counts the changed files that still exist.
 func (s *sent) files(from *ledger.Ledger) session.Kept {
 	kept := session.Kept{What: Files}
 	for _, file := range from.Changed() {
@@ -149,7 +149,7 @@ func (s *sent) files(from *ledger.Ledger) session.Kept {
 	return kept
 }
 
-// count counts one thing of a message.
+// count counts one item of a message.
 func (s *sent) count(kept *session.Kept, message int, inPrompt bool) {
 	kept.All++
 	switch {

@@ -9,13 +9,13 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// sent is what a projection puts into the prompt.
+// sent is the content that a projection puts into the prompt.
 type sent struct {
 	covers   int
-	original []bool // of each message: it goes out as the client sent it
-	pointed  []bool // of each message: the prompt has its number, by which it can be recalled
-	text     string // what else the projection says, in lines
-	flat     string // and with single spaces
+	original []bool // by message: it is sent unchanged
+	pointed  []bool // by message: the prompt has its number, by which it can be recalled
+	text     string // the rest of the projection's text, in lines
+	flat     string // the same with single spaces
 }
 
 func newSent(projection *session.Projection) *sent {
@@ -37,15 +37,14 @@ func newSent(projection *session.Projection) *sent {
 	return s
 }
 
-// isOriginal reports whether a message goes out as the client sent it: those behind the
-// projection do too.
+// isOriginal reports whether a message is sent unchanged, as all messages after the projection are.
 func (s *sent) isOriginal(message int) bool { return message >= s.covers || s.original[message] }
 
 // points reports whether the prompt has the number of a message.
 func (s *sent) points(message int) bool { return message < s.covers && s.pointed[message] }
 
-// holds reports whether the projection says a text, white space apart. A text that was
-// shortened when it was noted ends with an ellipsis, which does not count.
+// holds reports whether the projection contains a text, apart from white space. A text shortened by
+// the ledger ends with an ellipsis, which does not count.
 func (s *sent) holds(text string) bool {
 	return strings.Contains(s.flat, strings.TrimSuffix(flat(text), "…"))
 }
@@ -66,8 +65,8 @@ func flat(text string) string {
 	return strings.TrimSuffix(string(flat), " ")
 }
 
-// readPointers notes the messages that the text names: "#12", or "#12–#40". The sentence that
-// explains such numbers names none.
+// readPointers notes the messages that the text names: "#12", or "#12–#40". It ignores the sentence
+// that explains such numbers.
 func (s *sent) readPointers() {
 	text := s.text
 	for at := 0; ; {
@@ -96,7 +95,7 @@ func (s *sent) readPointers() {
 	}
 }
 
-// number reads the number at a place of a text; -1 if none stands there.
+// number reads the number at a place of a text; -1 if absent.
 func number(text string, at int) (value, end int) {
 	for end = at; end < len(text) && end < at+9 && text[end] >= '0' && text[end] <= '9'; end++ {
 		value = 10*value + int(text[end]-'0')
@@ -111,7 +110,7 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '&'
 }
 
-// stringsOf adds the strings of a piece of JSON to a text, decoded, each with a line of its own.
+// stringsOf adds the strings of a piece of JSON to a text, decoded, each in its own line.
 func stringsOf(text *strings.Builder, raw json.RawMessage) {
 	text.Grow(len(raw))
 	for at := 0; at < len(raw); at++ {
@@ -123,7 +122,7 @@ func stringsOf(text *strings.Builder, raw json.RawMessage) {
 	}
 }
 
-// decode adds the string that begins at a place, and returns where it ends.
+// decode adds the string that begins at a place, and returns its end.
 func decode(text *strings.Builder, raw []byte, at int) int {
 	for start := at; at < len(raw); at++ {
 		switch raw[at] {
@@ -139,7 +138,7 @@ func decode(text *strings.Builder, raw []byte, at int) int {
 	return at
 }
 
-// unescape adds the character that an escape stands for, and returns where it ends.
+// unescape adds the character of an escape, and returns the escape's end.
 func unescape(text *strings.Builder, raw []byte, at int) int {
 	if at >= len(raw) {
 		return at

@@ -1,6 +1,6 @@
-// Package fidelity measures what a shortened prompt still says: how many of the
-// identifiers that a session comes back to it has. The benchmarks and the preview of
-// settings measure with it.
+// Package fidelity measures how much of a session a shortened prompt still contains: how many of
+// the identifiers that later turns use are in it. The benchmarks and the preview of settings use
+// it.
 package fidelity
 
 import (
@@ -11,14 +11,14 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// Names are the identifiers of a session's messages, which it takes long to find: paths,
-// URLs, symbols, names of errors, ids, and numbers of three digits or more.
+// Names are the identifiers of a session's messages, which are slow to find: paths, URLs, symbols,
+// names of errors, ids, and numbers of three digits or more.
 type Names struct {
 	Messages []conversation.Message
-	Written  [][]string // of each message, what a person or the assistant wrote
-	All      [][]string // and what tools returned as well
+	Written  [][]string // of each message, written by a person or the assistant
+	All      [][]string // and returned by tools as well
 
-	first map[string]int // the message that has an identifier first; nil: not looked for yet
+	first map[string]int // the first message with an identifier; nil until computed
 }
 
 // NamesOf finds the identifiers of messages.
@@ -32,8 +32,8 @@ func NamesOf(messages []conversation.Message) *Names {
 	return names
 }
 
-// TakenUp returns the identifiers that messages from index from to to (excluded) write and
-// an earlier message had, each once.
+// TakenUp returns the identifiers that messages in [from, to) write and an earlier message had,
+// each once.
 func (n *Names) TakenUp(from, to int) []string {
 	if n.first == nil {
 		n.first = map[string]int{}
@@ -56,8 +56,8 @@ func (n *Names) TakenUp(from, to int) []string {
 	return taken
 }
 
-// Held returns how many identifiers messages from index from to to (excluded) take up
-// from earlier ones, and how many of these a prompt has.
+// Held returns how many identifiers messages in [from, to) reuse from earlier ones, and how many
+// of these a prompt has.
 func (n *Names) Held(from, to int, has func(name string) bool) (held, of int) {
 	taken := n.TakenUp(from, to)
 	for _, name := range taken {
@@ -68,7 +68,7 @@ func (n *Names) Held(from, to int, has func(name string) bool) (held, of int) {
 	return held, len(taken)
 }
 
-// Written is what a person or the assistant wrote: texts and the arguments of calls.
+// Written returns the text that a person or the assistant wrote: texts and the arguments of calls.
 func Written(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {
@@ -85,12 +85,12 @@ func Written(message *conversation.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// unescape makes the commonest escapes of JSON what they stand for.
+// unescape decodes the most common escapes of JSON.
 func unescape(text string) string {
 	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(text)
 }
 
-// Returned is what tools returned.
+// Returned returns the text of tool results.
 func Returned(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {
@@ -101,7 +101,7 @@ func Returned(message *conversation.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// identifier matches what a text calls something by.
+// identifier matches names of things.
 var identifier = expression.New(`https?://[^\s"'<>()\[\]]+` + // URLs
 	`|[\w.@~-]*(?:/[\w.@-]+)+` + // paths
 	`|\b[\w-]+\.(?:go|ts|tsx|js|jsx|mjs|py|rb|rs|java|kt|c|h|cc|cpp|cs|php|sh|sql|md|txt|json|ya?ml|toml|xml|html|css|lock|cfg|ini|env)\b` +
@@ -112,8 +112,8 @@ var identifier = expression.New(`https?://[^\s"'<>()\[\]]+` + // URLs
 // leastHexadecimal is how many hexadecimal digits make an id.
 const leastHexadecimal = 7
 
-// identifiers returns the identifiers of a text. No identifier has space in it, so that each
-// field is searched on its own: most are plain words, which need no search.
+// identifiers returns the identifiers of a text. Each field is searched separately, because no
+// identifier contains space and most fields are plain words, which need no search.
 func identifiers(text string) []string {
 	var kept []string
 	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\t\n\f\r ", r) }) {
@@ -130,7 +130,7 @@ func identifiers(text string) []string {
 }
 
 // mayName reports whether a field can hold an identifier: one has a sign, a digit or a capital
-// behind its first letter, or consists of hexadecimal digits.
+// after its first letter, or consists of hexadecimal digits.
 func mayName(field string) bool {
 	hexadecimal := 0
 	for i := range len(field) {

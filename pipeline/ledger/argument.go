@@ -2,7 +2,7 @@ package ledger
 
 import "strings"
 
-// arguments are the members of a call's arguments that tell what it does.
+// arguments are the members of a call's arguments that reveal its purpose.
 type arguments struct {
 	paths            []string
 	sources, targets []string // of a move
@@ -13,16 +13,15 @@ type arguments struct {
 	searched         string
 	operation        string // of Responses' apply_patch
 	partial          bool
-	named            string // by members that say something where no other does
-	rank             int    // of named among namedBy
+	named            string // by the best descriptive member, if no other reveals the purpose
+	rank             int    // index of named's member in namedBy
 	rest             string // the first other text, as it was sent
 }
 
-// namedBy are the members that describe a call that neither names a file nor runs
-// or searches anything, best first.
+// namedBy are the members that describe a call without a file, command or search, best first.
 var namedBy = []string{"url", "description", "prompt", "subject", "name", "skill", "id"}
 
-// argumentsOf reads arguments that are a JSON object.
+// argumentsOf reads the arguments of a JSON object.
 func argumentsOf(object string) arguments {
 	args := arguments{rank: len(namedBy)}
 	for name, value := range members(object) {
@@ -62,7 +61,7 @@ func (a *arguments) add(name, value string) {
 	}
 }
 
-// describe keeps what says something of a call of another kind.
+// describe keeps the description of a call of another kind.
 func (a *arguments) describe(name, value string) {
 	if len(value) > 2*maxArgument || value == "" || value[0] != '"' {
 		return
@@ -78,10 +77,10 @@ func (a *arguments) describe(name, value string) {
 	}
 }
 
-// maxArgument bounds the texts that describe a call of a tool that we do not know.
+// maxArgument bounds the texts that describe a call of an unknown tool.
 const maxArgument = 2000
 
-// says returns what says most of the arguments.
+// says returns the most informative argument.
 func (a *arguments) says(does verb) string {
 	switch {
 	case a.searched != "":
@@ -100,7 +99,7 @@ func (a *arguments) says(does verb) string {
 	return decoded(a.rest)
 }
 
-// inFront returns the first of some texts behind a word.
+// inFront puts a word before the first of some texts.
 func inFront(word string, list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -108,8 +107,8 @@ func inFront(word string, list []string) []string {
 	return []string{word + list[0]}
 }
 
-// shellOf returns the command line of a call: a text, a list of lines, or the
-// arguments of a process, where those of ["bash", "-lc", "…"] are a line.
+// shellOf returns the command line of a call: a text, a list of lines, or the arguments of a
+// process, of which ["bash", "-lc", "…"] is one line.
 func shellOf(value string) string {
 	words := decodedList(value)
 	if len(words) < 2 || value[0] != '[' {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Attempt is something that was tried and did not work, or was taken back.
+// Attempt is something that was tried and failed, or was reverted.
 type Attempt struct {
 	Place
 
@@ -26,7 +26,7 @@ func (l *Ledger) FailedAttempts() []Attempt {
 // maxAttempts bounds how many attempts a ledger has; the oldest go first.
 const maxAttempts = 60
 
-// inVain are the words of a sentence that tells of an attempt that failed.
+// inVain are words of a sentence about a failed attempt.
 var inVain = cuesOf(
 	"didn't work", "did not work", "doesn't work", "does not work", "won't work", "will not work", "isn't working", "is not working",
 	"fails because", "failed because", "broke because", "fails since", "failed since", "is not possible because", "isn't possible because",
@@ -34,12 +34,12 @@ var inVain = cuesOf(
 	"reverting", "revert to the", "revert that", "rolled back", "rolling back", "back to the original", "abandoned", "abandoning",
 )
 
-// unsure are words that take the failure out of a sentence.
+// unsure are words that cancel the failure in a sentence.
 var unsure = cuesOf(
 	"if", "whether", "might", "may", "maybe", "perhaps", "could", "would", "should", "let me check", "let me see", "to see", "in case", "unless",
 )
 
-// isAttempt reports whether a sentence of the model tells what was tried in vain.
+// isAttempt reports whether the model's sentence is about a failed attempt.
 func isAttempt(sentence string) bool {
 	if len(sentence) < 24 || len(sentence) > decisionCharacters || strings.HasSuffix(sentence, "?") {
 		return false
@@ -48,15 +48,14 @@ func isAttempt(sentence string) bool {
 	return inVain.in(low) && !unsure.in(low)
 }
 
-// addAttempt keeps an attempt; one that was told before moves to where it was told last.
+// addAttempt keeps an attempt; a repeated one moves to its newest place.
 func (l *Ledger) addAttempt(place Place, text string) {
 	text = oneLine(strings.ReplaceAll(text, "**", ""), decisionCharacters)
 	l.Attempts = slices.DeleteFunc(l.Attempts, func(a Attempt) bool { return a.Text == text })
 	l.Attempts = append(l.Attempts, Attempt{Place: place, Text: text})
 }
 
-// discards returns the command of a call that takes back changes of files; empty if it takes
-// back none.
+// discards returns the command of a call that reverts changes of files, or "".
 func discards(call *Call) string {
 	if call.runner != "" || !strings.Contains(call.key, "git ") {
 		return ""

@@ -8,24 +8,24 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Call is what a tool call asks for, whatever client it comes from.
+// Call is the meaning of a tool call, independent of the client.
 type Call struct {
 	Tool string // as the client names it
 
-	// Argument is what says most of the arguments: what is searched for and
-	// where, the file, the command. It is not shortened and may have lines.
+	// Argument is the most informative argument: the search and its place, the file, the command.
+	// It is not shortened and may have several lines.
 	Argument string
 
-	Command string // the shell command; empty where none is run
-	Plan    string // the plan that is put before the person; empty where none is
+	Command string // the shell command; "" without one
+	Plan    string // the plan put before the person; "" without one
 
 	Reads, Writes, Deletes []string // files, as the call names them
 
-	// Content is the whole content that a write leaves in its one file; empty
-	// where the call does not say it.
+	// Content is the whole content that a write leaves in its one file; "" if the call does not
+	// contain it.
 	Content string
 
-	// Partial says that a read asks for a part of the file.
+	// Partial means that a read asks for a part of the file.
 	Partial bool
 
 	does    verb
@@ -36,31 +36,30 @@ type Call struct {
 	commandLine // of Command
 }
 
-// commandLine is what a shell command runs.
+// commandLine is the parsed form of a shell command.
 type commandLine struct {
 	steps  int    // commands in it
-	key    string // the command without what changes nothing about its outcome
+	key    string // the command without parts that don't change its outcome
 	runner string // the test or build tool that it runs
 
-	// likeness is equal in commands of which a later one makes up for an earlier:
-	// git with its subcommand, an interpreter with its script, a program.
+	// likeness is equal for commands of which a later one makes up for an earlier one: git with its
+	// subcommand, an interpreter with its script, a program.
 	likeness string
 
 	checks []check // the tests, builds and linters that it runs
-	passes int     // of those, the last ones, which have passed where the command has
-	acts   bool    // does more than look
-	probes bool    // ends with exit code 1 where it finds nothing
-	piped  bool    // what it prints is only a part
+	passes int     // the number of last checks that have passed if the command has
+	acts   bool    // may have effects
+	probes bool    // ends with exit code 1 if it finds no match
+	piped  bool    // its output is only a part
 }
 
-// Runner returns the test or build tool that the command runs, with its subcommand;
-// empty if it runs none.
+// Runner returns the test or build tool that the command runs, with its subcommand; "" if absent.
 func (c *Call) Runner() string { return c.runner }
 
-// Plain returns the command without what changes nothing about its outcome.
+// Plain returns the command without parts that don't change its outcome.
 func (c *Call) Plain() string { return c.key }
 
-// verb is what a tool does.
+// verb is the action of a tool.
 type verb int
 
 const (
@@ -74,11 +73,11 @@ const (
 	patches
 	asks
 	plans
-	edits // reads or writes, as its argument "command" says
+	edits // reads or writes, depending on its argument "command"
 )
 
-// tools are the tools of the clients that we know, in lower case: Claude Code,
-// Codex, opencode, pi, Cline and Roo, Cursor, Gemini CLI, OpenHands, SWE-agent.
+// tools are the tools of known clients, in lower case: Claude Code, Codex, opencode, pi, Cline and
+// Roo, Cursor, Gemini CLI, OpenHands, SWE-agent.
 var tools = map[string]verb{
 	"read": reads, "view": reads, "open": reads, "cat": reads, "read_file": reads, "readfile": reads, "read_files": reads,
 	"read_many_files": reads, "open_file": reads, "view_file": reads, "notebookread": reads, "view_image": reads,
@@ -101,8 +100,8 @@ var tools = map[string]verb{
 	"task": other, "agent": other, "todowrite": other, "skill": other, "webfetch": searches, "websearch": searches,
 }
 
-// verbs are the words that say what a tool of another name does. The first one in
-// this order that a name holds counts.
+// verbs are the words that reveal the action of a tool with another name. The first one in this
+// order that a name contains counts.
 var verbs = []struct {
 	verb  verb
 	words []string
@@ -115,7 +114,7 @@ var verbs = []struct {
 	{reads, []string{"read", "view", "open", "cat", "show", "get", "load"}},
 }
 
-// verbOf returns what a tool does, and whether we know the tool itself.
+// verbOf returns the action of a tool, and whether the tool itself is known.
 func verbOf(tool string) (does verb, known bool) {
 	name := tool
 	if i := strings.LastIndex(name, "__"); i >= 0 {
@@ -123,7 +122,7 @@ func verbOf(tool string) (does verb, known bool) {
 	}
 	if does, known = tools[strings.ToLower(name)]; known {
 		if name != tool && (does == asks || does == plans) {
-			return other, false // a dialogue is the client's own, not a server's
+			return other, false // only the client itself has dialogues, not a server
 		}
 		return does, true
 	}
@@ -138,7 +137,7 @@ func verbOf(tool string) (does verb, known bool) {
 	return other, false
 }
 
-// wordsOf cuts a tool's name into its words, in lower case.
+// wordsOf splits a tool's name into its words, in lower case.
 func wordsOf(name string) []string {
 	var words []string
 	start := 0
@@ -174,7 +173,7 @@ func ParseCall(block *conversation.Block) Call {
 	return call
 }
 
-// free reads arguments that are no JSON: the input of custom tools.
+// free reads arguments that are not JSON: the input of custom tools.
 func (c *Call) free(does verb, input string) {
 	c.Argument = input
 	if does == runs && c.program(input) {
@@ -239,7 +238,7 @@ func (c *Call) run(command string) {
 	}
 }
 
-// onlyPaths keeps what looks like a file's name.
+// onlyPaths keeps names that look like a file's.
 func onlyPaths(names []string) []string {
 	var paths []string
 	for _, name := range names {

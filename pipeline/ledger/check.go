@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkKind is what a check finds.
+// checkKind is the kind of problem that a check finds.
 type checkKind byte
 
 const (
@@ -20,13 +20,13 @@ const (
 type check struct {
 	kind    checkKind
 	program string
-	folder  string   // that it runs in, as far as the command says
-	scope   []string // packages, files or folders; empty for all there is
-	filter  string   // of the tests by name; empty for all
-	tags    []string // that choose among tests, such as "integration"
+	folder  string   // its folder, if the command names it
+	scope   []string // packages, files or folders; empty means all
+	filter  string   // of the tests by name; "" means all
+	tags    []string // that select tests, such as "integration"
 }
 
-// checkWords are the words in a task's name that tell what it checks.
+// checkWords are the words in a task's name that reveal its kind of check.
 var checkWords = []struct {
 	kind  checkKind
 	words []string
@@ -50,7 +50,7 @@ var taskRunners = setOf("go cargo npm pnpm yarn bun deno make bazel gradle gradl
 // valued are the options whose value is the next word.
 var valued = setOf("-run -k -t -m -p -w -C -tags --tags --filter --grep --testNamePattern --package --workspace --prefix --project --config -c -count -timeout --timeout -n -j -o --features --test --bench -P --reporter")
 
-// checkOf returns what a command checks.
+// checkOf returns the check that a command runs.
 func checkOf(words []string, folder string) (made check, is bool) {
 	words = unwrapped(words)
 	if len(words) == 0 {
@@ -75,7 +75,7 @@ func checkOf(words []string, folder string) (made check, is bool) {
 	return made, true
 }
 
-// unwrapped takes off the programs that run a tool of the project.
+// unwrapped removes the programs that run a tool of the project.
 func unwrapped(words []string) []string {
 	for len(words) > 1 {
 		switch name := base(words[0]); {
@@ -93,7 +93,7 @@ func unwrapped(words []string) []string {
 	return words
 }
 
-// task reads the tasks that a task runner is given, and returns the words behind them.
+// task reads the tasks given to a task runner, and returns the words after them.
 func (c *check) task(words []string) []string {
 	var options []string
 	for len(words) > 0 {
@@ -139,7 +139,7 @@ func (c *check) task(words []string) []string {
 	return append(options, words[1:]...)
 }
 
-// read reads what a check covers.
+// read reads the scope of a check.
 func (c *check) read(words []string) {
 	for len(words) > 0 {
 		option, value, joined := strings.Cut(words[0], "=")
@@ -165,7 +165,7 @@ func (c *check) read(words []string) {
 	}
 }
 
-// cover notes a word that names what is checked.
+// cover notes a word that names a part of the scope.
 func (c *check) cover(word string) {
 	switch {
 	case word == "" || word == "." || word == "./..." || word == "..." || word == "--":
@@ -179,15 +179,16 @@ func (c *check) cover(word string) {
 	}
 }
 
-// identity is equal for two checks of which the later one replaces what the earlier found.
+// identity is equal for two checks if the later one replaces the result of the earlier one.
 func (c *check) identity() string {
 	return string('0'+c.kind) + " " + c.program + " " + c.folder + " " + strings.Join(c.scope, " ") + " -run " + c.filter
 }
 
-// isWhole reports whether a check leaves nothing out.
+// isWhole reports whether a check covers everything.
 func (c *check) isWhole() bool { return len(c.scope) == 0 && c.filter == "" }
 
-// covers reports whether a check that passed, or failed later, takes in all that another one checked.
+// covers reports whether a check that passed, or failed later, includes everything that another one
+// checked.
 func (c *check) covers(other *check) bool {
 	if c.kind != other.kind && (c.kind != tests || other.kind != builds) {
 		return false
@@ -205,7 +206,7 @@ func (c *check) covers(other *check) bool {
 	return c.filter == "" || c.filter == other.filter || c.kind != other.kind
 }
 
-// hasTags reports whether a check takes in what some tags choose.
+// hasTags reports whether a check includes everything that some tags select.
 func (c *check) hasTags(tags []string) bool {
 	if slices.Contains(c.tags, "ci") || slices.Contains(c.tags, "all") {
 		return true
@@ -213,7 +214,7 @@ func (c *check) hasTags(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(c.tags, tag) })
 }
 
-// takesIn reports whether some of what the check covers takes in a package, file or folder.
+// takesIn reports whether the check's scope includes a package, file or folder.
 func (c *check) takesIn(part string) bool {
 	return slices.ContainsFunc(c.scope, func(own string) bool {
 		if folder, all := strings.CutSuffix(own, "/..."); all {
@@ -223,8 +224,8 @@ func (c *check) takesIn(part string) bool {
 	})
 }
 
-// takesIn reports whether one folder is another one or around it, as far as their names tell:
-// one of them may be relative to a folder that the command does not say.
+// takesIn reports whether a folder equals or contains another one, judged by their names, since one
+// of them may be relative to a folder that the command does not name.
 func takesIn(folder, other string) bool {
 	switch {
 	case folder == "" || folder == other:
@@ -236,7 +237,7 @@ func takesIn(folder, other string) bool {
 		strings.Contains(other, "/"+folder+"/")
 }
 
-// names reports whether the check's filter takes in a test.
+// names reports whether the check's filter includes a test.
 func (c *check) names(test string) bool {
 	for name := range strings.SplitSeq(c.filter, "|") {
 		name = strings.TrimSuffix(strings.TrimPrefix(name, "^"), "$")

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// lookers are the programs that change nothing: where one fails, something was not there.
+// lookers are the programs that change no state: if one fails, something was absent.
 var lookers = setOf(`grep egrep fgrep rg ag ls find fd tree cat bat head tail less more wc jq yq which type whereis command
 	sort uniq cut tr awk diff cmp test [ [[ stat file du df echo printf pwd cd pushd popd env printenv date sleep true false
 	ps pgrep lsof uname id whoami hostname basename dirname realpath readlink md5sum sha256sum xxd od strings export set`)
 
-// lookingWords are the words that make a program with subcommands one that looks.
+// lookingWords are the subcommands that only look, by program.
 var lookingWords = map[string]map[string]bool{
 	"git": setOf(`log show diff status branch blame rev-parse rev-list ls-files ls-tree remote config describe grep
 		shortlog reflog cat-file merge-base name-rev for-each-ref show-ref symbolic-ref ls-remote check-ignore`),
@@ -18,13 +18,13 @@ var lookingWords = map[string]map[string]bool{
 	"npm": setOf("ls list view outdated root"), "go": setOf("list env doc version"), "cargo": setOf("tree metadata search"), "pip": setOf("list show freeze"),
 }
 
-// probers are the programs that end with exit code 1 where they find nothing, or a difference.
+// probers are the programs that end with exit code 1 if they find no match, or a difference.
 var probers = setOf("grep egrep fgrep rg ag diff cmp test [ [[ pgrep which type command")
 
 // interpreters run the script that their first argument names.
 var interpreters = setOf("python python3 node deno bun ruby perl php bash sh zsh tsx ts-node")
 
-// outcome notes what the success or failure of one more command of the script tells.
+// outcome notes what the success or failure of the script's next command means.
 func (s *script) outcome(c *simple, name string, words []string) {
 	s.piped = s.piped || c.piped
 	if !isLook(name, words) {
@@ -36,14 +36,14 @@ func (s *script) outcome(c *simple, name string, words []string) {
 	s.probes = probers[name] || name == "git" && len(words) > 1 && (words[1] == "diff" || words[1] == "grep")
 	if made, is := checkOf(words, s.folder); is && len(s.checks) < maxNames {
 		if !c.isNext {
-			s.passes = 0 // what ran before may have failed
+			s.passes = 0 // earlier commands may have failed
 		}
 		s.checks = append(s.checks, made)
 		s.passes++
 	}
 }
 
-// isLook reports whether a command changes nothing.
+// isLook reports whether a command changes no state.
 func isLook(name string, words []string) bool {
 	if name == "sed" {
 		return !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-i") || strings.HasPrefix(word, "--in-place") })
@@ -67,8 +67,8 @@ func isLook(name string, words []string) bool {
 	return lookers[name]
 }
 
-// likenessOf returns what commands have in common of which the success of one makes the
-// failure of another old news.
+// likenessOf returns the likeness of a command: the success of one command supersedes the failure
+// of another with the same likeness.
 func likenessOf(name string, words []string) string {
 	switch {
 	case slices.Contains([]string{"git", "gh", "docker", "kubectl"}, name):
@@ -95,7 +95,7 @@ var settled = map[string][]string{
 	"cherry-pick": {"commit", "cherry-pick", "reset"}, "revert": {"commit", "revert", "reset"}, "stash": {"stash", "commit"}, "push": {"push"},
 }
 
-// settles reports whether a command that succeeded makes up for one of a likeness that failed.
+// settles reports whether a successful command makes up for a failed one of a likeness.
 func settles(likeness, failed string) bool {
 	if likeness == "" || failed == "" {
 		return false
@@ -108,7 +108,7 @@ func settles(likeness, failed string) bool {
 	return isGit && wasGit && slices.Contains(settled[began], done)
 }
 
-// isHeldUp reports whether what failed waits for its conflicts to be resolved.
+// isHeldUp reports whether a failed command waits for its conflicts to be resolved.
 func isHeldUp(likeness string) bool {
 	began, isGit := strings.CutPrefix(likeness, "git ")
 	return isGit && began != "push" && settled[began] != nil

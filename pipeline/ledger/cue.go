@@ -2,13 +2,13 @@ package ledger
 
 import "strings"
 
-// cues are the words that tell what a sentence is.
+// cues are words that reveal the kind of a sentence.
 type cues struct {
-	byFirst map[string][]string // by the first of them
-	lengths [256]uint64         // by the first byte: a bit for each length that a first word has
+	byFirst map[string][]string // by their first word
+	lengths [256]uint64         // by the first byte: a bit for each length of a first word
 }
 
-// cuesOf makes cues of words in small letters.
+// cuesOf makes cues of words in lower case.
 func cuesOf(list ...string) *cues {
 	c := &cues{byFirst: map[string][]string{}}
 	for _, words := range list {
@@ -22,7 +22,7 @@ func cuesOf(list ...string) *cues {
 // bit is the bit for a length of a word; long ones share one.
 func bit(length int) uint64 { return 1 << min(length, 63) }
 
-// in reports whether a text in small letters holds any of the words, as words.
+// in reports whether a text in lower case holds any of the words, as words.
 func (c *cues) in(low string) bool {
 	for at := 0; at < len(low); {
 		if !isWordByte(low[at]) {
@@ -38,15 +38,15 @@ func (c *cues) in(low string) bool {
 	return false
 }
 
-// starts reports whether a text in small letters begins with any of the words.
+// starts reports whether a text in lower case begins with any of the words.
 func (c *cues) starts(low string) bool { return c.end(low) > 0 }
 
-// end returns where the words end with which a text in small letters begins; 0 if it begins
-// with none.
+// end returns the position after the words that a text in lower case begins with; 0 if it
+// doesn't begin with any.
 func (c *cues) end(low string) int { return c.after(low, wordEnd(low, 0)) }
 
-// after is end of a text whose first word has a length. Most words have a length that none of the cues
-// with their first byte has.
+// after is end for a text whose first word has a known length. It rejects most words at once,
+// because no cue with the same first byte has their length.
 func (c *cues) after(low string, first int) int {
 	if low == "" || c.lengths[low[0]]&bit(first) == 0 {
 		return 0
@@ -59,7 +59,7 @@ func (c *cues) after(low string, first int) int {
 	return 0
 }
 
-// wordEnd returns where the word that begins at from ends.
+// wordEnd returns the end of the word that begins at from.
 func wordEnd(text string, from int) int {
 	for from < len(text) && isWordByte(text[from]) {
 		from++
@@ -67,7 +67,7 @@ func wordEnd(text string, from int) int {
 	return from
 }
 
-// hasWords returns where words stand as words in a text; -1 if they do not.
+// hasWords returns the position of words in a text, as whole words; -1 if absent.
 func hasWords(text, words string) int {
 	for at := 0; ; {
 		i := strings.Index(text[at:], words)

@@ -7,8 +7,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// deciding are the words of a sentence that decides, or that names a cause that
-// was found.
+// deciding are the words of a sentence that decides, or that names a discovered cause.
 var deciding = cuesOf(
 	"we'll use", "we will use", "i'll go with", "let's go with", "we'll go with", "going with", "let's use", "we'll keep", "let's keep",
 	"decided to", "decided on", "decided that", "decided against", "decision:", "the decision is", "opted for", "opting for", "i chose", "we chose",
@@ -17,15 +16,15 @@ var deciding = cuesOf(
 	"the issue is that", "the problem is that", "the bug is that", "the fix is", "the fix was", "the solution is", "turned out to be", "turned out that",
 )
 
-// doubting are words that take the decision out of a sentence.
+// doubting are words that cancel the decision in a sentence.
 var doubting = cuesOf(
 	"should we", "would you", "could we", "do you want", "if you", "might be", "may be", "maybe", "not sure", "let me check", "let me see",
 	"could be", "option a", "alternatively", "whether", "either", "unless", "before we", "we could", "investigate", "understand the root cause",
 	"find the root cause", "identify the root cause", "to see if", "the root cause of the", "perhaps", "probably",
 )
 
-// isDecision reports whether a sentence decides something. It rather leaves one
-// out: what the model says is long, and most of it decides nothing.
+// isDecision reports whether a sentence decides something. It prefers false negatives, because
+// models write much and decide little of it.
 func isDecision(sentence string) bool {
 	if len(sentence) < 36 || len(sentence) > decisionCharacters || strings.HasSuffix(sentence, "?") || strings.HasSuffix(sentence, ":") {
 		return false
@@ -34,7 +33,7 @@ func isDecision(sentence string) bool {
 	return (deciding.in(low) || replaces(low)) && !doubting.in(low)
 }
 
-// replaces reports whether a sentence says what is used in place of what.
+// replaces reports whether a sentence replaces one thing by another.
 func replaces(low string) bool {
 	if !strings.Contains(low, " instead of ") && !strings.Contains(low, " rather than ") {
 		return false
@@ -45,15 +44,14 @@ func replaces(low string) bool {
 	})
 }
 
-// addDecision keeps a decision; one that was made before moves to where it was
-// made last.
+// addDecision keeps a decision; a repeated one moves to its newest place.
 func (l *Ledger) addDecision(decision Decision) {
 	decision.Text = oneLine(strings.ReplaceAll(decision.Text, "**", ""), decisionCharacters)
 	l.Decisions = slices.DeleteFunc(l.Decisions, func(d Decision) bool { return d.Text == decision.Text })
 	l.Decisions = append(l.Decisions, decision)
 }
 
-// addAnswers keeps what a person chose in the client's own dialogue.
+// addAnswers keeps a person's choices in the client's own dialogue.
 func (l *Ledger) addAnswers(place Place, result *conversation.Block) {
 	answers, found := strings.CutPrefix(strings.TrimSpace(result.Text), "User has answered your questions: ")
 	if !found {

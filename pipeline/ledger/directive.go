@@ -19,48 +19,47 @@ var standing = cuesOf(
 	"altijd", "nooit", "voortaan", "vanaf nu", "zawsze", "nigdy", "od teraz",
 )
 
-// ever are words that do the same unless the sentence tells of what is or was.
+// ever are words that do the same unless the sentence describes a present or past state.
 var ever = cuesOf("always", "never")
 
-// standingSigns do the same in languages that put no spaces between words, or write in other
-// letters.
+// standingSigns do the same in languages without spaces between words, or with other letters.
 var standingSigns = []string{
 	"必须", "务必", "不要", "永远", "总是", "始终", "禁止", "以后", "今后", "从现在起", "每次", "一直", "绝不", "切勿", "必須", "務必", "永遠", "總是", "以後",
 	"必ず", "常に", "絶対に", "ないでください", "これから", "今後", "毎回", "항상", "절대", "반드시", "하지 마", "하지 말", "앞으로", "지금부터", "매번",
 	"всегда", "никогда", "с этого момента", "отныне", "впредь", "обязательно", "каждый раз", "предпочитаю", "завжди", "ніколи",
 }
 
-// negated are the words that forbid, unless the sentence tells of someone.
+// negated are the words that forbid, unless the sentence is about someone.
 var negated = []string{"don't", "dont", "do not"}
 
-// tellers are words in front of "don't" that make a statement of it.
+// tellers are words before "don't" that make it a statement.
 var tellers = []string{"i", "we", "they", "you", "it", "that", "which", "who", "these", "those", "users", "why", "people", "still"}
 
-// wanting are words behind "don't" that make an order of a statement.
+// wanting are words after "don't" that make an order of a statement.
 var wanting = []string{"want", "like", "use", "ever"}
 
-// ourselves are those of the tellers whose "don't use" is a rule.
+// ourselves are the tellers whose "don't use" is a rule.
 var ourselves = []string{"i", "we"}
 
-// leads are the words in front of "don't" with which it is an order.
+// leads are the words before "don't" with which it is an order.
 var leads = setOf("and but please pls so then also just or ok okay yes no now again well seriously really definitely absolutely you")
 
-// opens are the words with which a sentence begins that says where or when an order holds.
+// opens are the first words of a sentence that say where or when an order applies.
 var opens = setOf("if when whenever for in at on before after once while unless until as during from with")
 
-// eachCaseOf are the words that make a sentence one about each case of a kind.
+// eachCaseOf are the words that make a sentence apply to each case of a kind.
 var eachCaseOf = cuesOf(
 	"all", "each", "every", "any", "always", "never", "only", "before", "after", "when", "whenever", "no", "not", "without", "anywhere", "everything",
 )
 
-// ofMoments are words that take the order out of a sentence: it tells of what the person, or
-// something else, does or has done.
+// ofMoments are words that cancel the order in a sentence, because it is about actions of the
+// person or of something else.
 var ofMoments = cuesOf(
 	"must have", "there must be", "must be something", "must've", "i must", "i'll make sure", "i will make sure", "i want to make sure", "i just want to make sure",
 	"i wanted to make sure", "should never happen", "don't always", "doesn't always", "didn't always", "not always", "how do i make sure", "how can i make sure", "i always", "i've never", "i never",
 )
 
-// withoutAsides returns what a sentence in small letters says behind words that lead over to it.
+// withoutAsides returns a sentence in lower case without leading transition words.
 func withoutAsides(low string) string {
 	for cut := true; cut; {
 		cut = false
@@ -73,9 +72,8 @@ func withoutAsides(low string) string {
 	return low
 }
 
-// isDirective reports whether a sentence that a person typed is a standing order.
-// It rather takes one too many: the cost is a line, the cost of the other fault is
-// an order that nobody follows.
+// isDirective reports whether a sentence that a person typed is a standing order. It prefers false
+// positives: they cost a line, but a false negative costs an order that the model then ignores.
 func isDirective(sentence string) bool {
 	low := lower(sentence)
 	if slices.ContainsFunc(standingSigns, func(sign string) bool { return strings.Contains(low, sign) }) {
@@ -122,8 +120,8 @@ func isDirective(sentence string) bool {
 	return chooses(low)
 }
 
-// ordered returns what a sentence orders: all of it, or of a question the preference that it
-// tells.
+// ordered returns the order in a sentence: the whole sentence, or the stated preference in a
+// question.
 func ordered(sentence string) (order string, found bool) {
 	if isDirective(sentence) {
 		return sentence, true
@@ -131,23 +129,23 @@ func ordered(sentence string) (order string, found bool) {
 	return preference(sentence)
 }
 
-// lower returns a sentence in small letters, with plain apostrophes.
+// lower returns a sentence in lower case, with plain apostrophes.
 func lower(sentence string) string {
 	return strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
 }
 
-// asksFor reports whether a question asks for something to be done.
+// asksFor reports whether a question asks for an action.
 func asksFor(low string) bool {
 	low = strings.TrimPrefix(strings.TrimPrefix(low, "and "), "but ")
 	return startsWith(low, []string{"can you ", "could you ", "would you ", "will you ", "please ", "can we ", "could we "})
 }
 
-// lets reports whether what stands behind "don't" takes nothing but a duty away.
+// lets reports whether the words after "don't" only lift a duty.
 func lets(behind string) bool {
 	return startsWith(strings.TrimSpace(behind), []string{"need", "have to", "really need", "actually need", "know", "think", "see", "understand", "remember", "care", "mind"})
 }
 
-// forbids reports whether what stands around "don't" makes an order of it.
+// forbids reports whether the words around "don't" make it an order.
 func forbids(before, behind string) bool {
 	before = withoutAsides(strings.TrimRight(before, " "))
 	word := before[strings.LastIndexAny(before, " (,")+1:]
@@ -161,7 +159,7 @@ func forbids(before, behind string) bool {
 	return before == "" || leads[word] || opens[first] && strings.Count(before, " ") < 4 || strings.HasSuffix(word, "ly") || strings.ContainsRune(".,;:(–—-", rune(before[len(before)-1]))
 }
 
-// chooses reports whether a sentence says what to use and what not.
+// chooses reports whether a sentence chooses one thing over another.
 func chooses(low string) bool {
 	if startsWith(low, []string{"i'll ", "i will "}) {
 		return false
@@ -185,8 +183,7 @@ func chooses(low string) bool {
 		strings.Contains(rest, " and not ") || strings.Contains(rest, " not ") || strings.HasSuffix(rest, " instead") || strings.HasSuffix(rest, " instead.")
 }
 
-// addDirective keeps a directive; one that was given before moves to where it was
-// given last.
+// addDirective keeps a directive; a repeated one moves to its newest place.
 func (l *Ledger) addDirective(directive Directive) {
 	l.Directives = slices.DeleteFunc(l.Directives, func(d Directive) bool {
 		if d.Kind != directive.Kind {
@@ -196,7 +193,7 @@ func (l *Ledger) addDirective(directive Directive) {
 		case Instructions:
 			return d.Source == directive.Source
 		case Plan:
-			return true // the newest plan is the one that holds
+			return true // only the newest plan applies
 		case Typed:
 		}
 		return d.Text == directive.Text
@@ -204,8 +201,7 @@ func (l *Ledger) addDirective(directive Directive) {
 	l.Directives = append(l.Directives, directive)
 }
 
-// trimDirectives drops the instruction files and typed directives that came
-// longest ago where there are too many.
+// trimDirectives drops the oldest instruction files and typed directives if there are too many.
 func (l *Ledger) trimDirectives() {
 	files := 0
 	for _, directive := range l.Directives {
@@ -233,8 +229,8 @@ func (l *Ledger) addPlan(place Place, plan string) {
 	}
 }
 
-// approved returns the plan that a result says the person approved, who may have
-// edited it; empty if it says nothing of the kind.
+// approved returns the plan that a person approved according to a result, with the person's edits;
+// "" if absent.
 func approved(call *Call, result *conversation.Block) string {
 	said := strings.TrimSpace(result.Text)
 	if !strings.HasPrefix(said, "User has approved") && !strings.HasPrefix(said, "User approved") {
@@ -248,8 +244,8 @@ func approved(call *Call, result *conversation.Block) string {
 	return call.Plan
 }
 
-// startedPlan returns the plan that a new conversation begins with, once the
-// person approved it in the one before.
+// startedPlan returns the plan that a new conversation begins with, after the person approved it in
+// the previous one.
 func startedPlan(text string) (plan string, found bool) {
 	return strings.CutPrefix(strings.TrimSpace(conversation.WithoutReminders(text)), "Implement the following plan:")
 }
@@ -279,8 +275,8 @@ func (l *Ledger) addInstructions(place Place, text string) {
 	}
 }
 
-// contextStarts begin the reminders in which Claude Code shows instruction files;
-// others quote what tools returned.
+// contextStarts begin the reminders in which Claude Code shows instruction files; other reminders
+// quote tool results.
 var contextStarts = []string{"As you answer the user's questions", "Contents of ", "# claudeMd", "Codebase and user instructions"}
 
 // contextSections follow the instruction files in such a reminder.
@@ -289,8 +285,8 @@ var contextSections = []string{
 	"\nIMPORTANT: this context may or may not be relevant",
 }
 
-// contents calls keep for each instruction file of a reminder: "Contents of
-// /home/dev/CLAUDE.md (project instructions, checked into the codebase):".
+// contents calls keep for each instruction file of a reminder: "Contents of /home/dev/CLAUDE.md
+// (project instructions, checked into the codebase):".
 func contents(reminder string, keep func(source, content string)) {
 	reminder = strings.TrimSpace(reminder)
 	if !startsWith(reminder, contextStarts) {
@@ -312,7 +308,7 @@ func contents(reminder string, keep func(source, content string)) {
 	}
 }
 
-// supposes reports whether a sentence in small letters tells what its writer takes to be so.
+// supposes reports whether a sentence in lower case states its writer's assumption.
 func supposes(low string) bool {
 	return startsWith(withoutAsides(low), []string{"i think ", "i guess ", "it seems ", "it looks like ", "looks like ", "seems "}) &&
 		!strings.Contains(low, "should ") && !strings.Contains(low, "let's ") && !ever.in(low)

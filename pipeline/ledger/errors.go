@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// How much of a text an entry holds, in bytes.
+// The limits of an entry's text, in bytes.
 const (
 	commandCharacters   = 240
 	subjectCharacters   = 200
@@ -16,15 +16,15 @@ const (
 	fileCharacters      = 16 << 10 // an instruction file; Claude Code warns above 40,000
 )
 
-// addCommand notes a command; one that was run before moves to its last run.
+// addCommand notes a command; a repeated one moves to its last run.
 func (l *Ledger) addCommand(place Place, call *Call, failed bool) {
 	line := oneLine(call.Command, commandCharacters)
 	l.Commands = slices.DeleteFunc(l.Commands, func(c Command) bool { return c.Text == line })
 	l.Commands = append(l.Commands, Command{Place: place, Text: line, Failed: failed})
 }
 
-// addOutcome opens an error for a call that failed, and solves those that a call
-// which did not fail makes up for.
+// addOutcome opens an error for a failed call, and solves the errors that a successful call makes
+// up for.
 func (l *Ledger) addOutcome(place Place, call *Made) {
 	if call.Result == nil {
 		return
@@ -47,7 +47,7 @@ func (l *Ledger) addOutcome(place Place, call *Made) {
 	l.addError(e)
 }
 
-// solve closes the errors that a call which succeeded makes up for.
+// solve closes the errors that a successful call makes up for.
 func (l *Ledger) solve(place Place, call *Call) {
 	if !anyOpen(l.Errors) {
 		return
@@ -66,8 +66,8 @@ func (l *Ledger) solve(place Place, call *Call) {
 	}
 }
 
-// Follow reads the calls of a turn behind those that were added, for what they make of the
-// entries there are: the errors that they solve, and the state of the tasks.
+// Follow reads the calls of a turn after the added ones, and updates existing entries: the errors
+// that the calls solve, and the state of the tasks.
 func (l *Ledger) Follow(turn int, calls []Made) {
 	for i := range calls {
 		call := &calls[i]
@@ -86,11 +86,11 @@ func anyOpen(errors []Error) bool {
 	return slices.ContainsFunc(errors, func(e Error) bool { return e.Open() })
 }
 
-// passed returns the checks that have passed where the call has succeeded.
+// passed returns the checks that have passed if the call has succeeded.
 func (c *Call) passed() []check { return c.checks[len(c.checks)-c.passes:] }
 
-// subject names what a call must succeed at: the checks, the command without its trimmings,
-// the file and whether it is read or changed, or the tool and its argument.
+// subject names the thing that must succeed: the checks, the command without unimportant parts, the
+// file and whether it is read or changed, or the tool and its argument.
 func (c *Call) subject(l *Ledger) string {
 	switch {
 	case len(c.checks) > 0:
@@ -118,8 +118,8 @@ func (l *Ledger) canonical(name string) string {
 	return strings.Clone(name)
 }
 
-// solves reports whether a call that succeeded makes up for an error: it is the
-// same command, one that does the same in another way, or a change of the file.
+// solves reports whether a successful call makes up for an error: it is the same command, one that
+// does the same in another way, or a change of the file.
 func (c *Call) solves(key string, touched []string, e *Error) bool {
 	if e.key == key {
 		return true
@@ -132,7 +132,7 @@ func (c *Call) solves(key string, touched []string, e *Error) bool {
 	return len(e.checks) == 0 && settles(c.likeness, e.likeness)
 }
 
-// pass notes checks that have passed, and reports whether nothing of what failed is left.
+// pass notes checks that have passed, and reports whether all failed ones have passed.
 func (e *Error) pass(passed []check) bool {
 	if len(e.checks) == 0 {
 		return false
@@ -146,8 +146,7 @@ func (e *Error) pass(passed []check) bool {
 	return len(e.checks) == 0
 }
 
-// passTests notes the tests that a check has passed of those that failed, and reports whether
-// all of them have.
+// passTests notes which failed tests a check has passed, and reports whether all of them have.
 func (e *Error) passTests(passed *check) bool {
 	if passed.kind != tests || len(e.tests)+len(e.packages) == 0 {
 		return false
@@ -162,7 +161,7 @@ func (e *Error) passTests(passed *check) bool {
 	return before > 0 && len(e.packages) == 0
 }
 
-// failingTests returns the tests and the packages or files that a test tool names as failed.
+// failingTests returns the failed tests and the packages or files that a test tool names.
 func failingTests(output string) (failed, packages []string) {
 	if len(output) > maxText {
 		return nil, nil
@@ -192,12 +191,12 @@ func failingTests(output string) (failed, packages []string) {
 	return failed, packages
 }
 
-// retryTurns is for how many turns a failed edit or command is an open error though nothing
-// tries the same again: work goes on another way.
+// retryTurns is for how many turns a failed edit or command stays open without a retry. Then the
+// work has gone another way.
 const retryTurns = 8
 
-// giveUp marks the errors that nothing has tried again for long. What a check found stays: it
-// is there until a check passes. Conflicts stay too.
+// giveUp marks the errors that have not been retried for long. Failed checks stay until a check
+// passes. Conflicts stay too.
 func giveUp(errors []Error, turn int) {
 	for i := range errors {
 		e := &errors[i]
@@ -207,8 +206,8 @@ func giveUp(errors []Error, turn int) {
 	}
 }
 
-// addError keeps an error; the same one again keeps its first place in the list. What a check
-// found before and takes in again is replaced.
+// addError keeps an error; a repeated one keeps its first place in the list. It replaces earlier
+// failures of the same checks.
 func (l *Ledger) addError(e Error) {
 	l.Errors = slices.DeleteFunc(l.Errors, func(before Error) bool {
 		return before.Open() && before.key != e.key && len(e.checks) > 0 && before.taken(e.checks)
@@ -222,14 +221,14 @@ func (l *Ledger) addError(e Error) {
 	l.Errors = append(l.Errors, e)
 }
 
-// taken reports whether checks take in all that has failed.
+// taken reports whether checks include all failed ones.
 func (e *Error) taken(by []check) bool {
 	return len(e.checks) > 0 && !slices.ContainsFunc(e.checks, func(failed check) bool {
 		return !slices.ContainsFunc(by, func(now check) bool { return now.kind == failed.kind && now.covers(&failed) })
 	})
 }
 
-// trimErrors drops solved errors where there are too many, then the oldest.
+// trimErrors drops solved errors if there are too many, then the oldest.
 func (l *Ledger) trimErrors() {
 	if len(l.Errors) <= maxErrors+maxErrors/8 {
 		return

@@ -9,18 +9,18 @@ import (
 // shortUse finds "use tabs", "use single quotes".
 var shortUse = expression.New(`^use (?:[a-z-]+ ){0,2}[a-z]+s(?: everywhere| only| please|, please)?[.!]?$`)
 
-// pointing are words that point at one thing of the work at hand.
+// pointing are words that refer to one thing of the current work.
 var pointing = cuesOf("the", "this", "that", "these", "those", "it", "its", "first", "second", "last", "my", "your", "his", "their")
 
 // shortNo finds "no emojis, please, anywhere".
 var shortNo = expression.New(`^no (?:[a-z-]+ ){0,2}[a-z-]+(?:,? (?:please|anywhere|ever|at all|in [a-z ]+))+[.!]?$`)
 
-// wantsForm finds "I want answers in British English": how what the reader makes has to be.
+// wantsForm finds "I want answers in British English": the required form of the reader's work.
 var wantsForm = expression.New(`^(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:your |the |all )?` +
 	`(?:answers?|repl(?:y|ies)|responses?|explanations?|comments?|commits?|commit messages?|messages?|names?|docs|documentation|tests?|functions?|code)` +
 	` (?:in|to be|to use|to have|as|with|without|that|short|concise)\b`)
 
-// isStated reports whether a sentence in small letters states a rule in a few everyday words.
+// isStated reports whether a sentence in lower case states a rule in a few everyday words.
 func isStated(low string) bool {
 	if len(low) > longestOrder {
 		return false
@@ -37,8 +37,8 @@ func isStated(low string) bool {
 	return false
 }
 
-// withoutQuotes leaves out what a sentence quotes between backticks or double quotes, where it
-// says something else too: what is quoted is not said.
+// withoutQuotes leaves out quotes between backticks or double quotes if the sentence has other
+// words too, because quoted words are not the writer's own.
 func withoutQuotes(sentence string) string {
 	for _, sign := range []string{"`", `"`} {
 		if strings.Count(sentence, sign) < 2 || strings.Count(sentence, sign)%2 == 1 {
@@ -59,15 +59,16 @@ func withoutQuotes(sentence string) string {
 	return sentence
 }
 
-// pastedLine finds a line that no person types: a log, a stack, a diff, output, code, a quote.
+// pastedLine matches a line that a person doesn't type: a log, a stack, a diff, output, code, a
+// quote.
 var pastedLine = expression.New(`^(?:>|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$ |@@ |diff --git |[+-]{3} |\s*at [\w.$<>]+ ?\(|\s*File "|E   |={3,}|-> |→|\s*\d+[|│→]\s` +
 	`|\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|error|warning|panic|fatal)\]?:|.*[{}]$|.*\);$|//|/\*|\*/|#include|</?\w+[^>]*>$)`)
 
-// review finds the beginning of a comment that a tool or another person wrote on code.
+// review matches the beginning of a comment that a tool or another person wrote on code.
 var review = expression.New(`(?m)^(?:\*\*[\w/.-]+\.\w+:\d+|#{1,4} (?:Pull request overview|Summary|Review|Findings)|Reviewed changes|Path: |In [\w/.-]+\.\w+:$|@[\w/.-]+\.\w+:\d+|Comment on lines? )`)
 
-// withoutPasted leaves out of what a person's message holds what was pasted into it: quoted
-// lines, logs, output, code, comments of a review.
+// withoutPasted leaves out the pasted parts of a person's message: quoted lines, logs, output,
+// code, comments of a review.
 func withoutPasted(text string) string {
 	if at := review.FindStringIndex(text); at != nil {
 		text = text[:at[0]]
@@ -81,8 +82,8 @@ func withoutPasted(text string) string {
 	return kept.String()
 }
 
-// isPasted reports whether no person types a line. Most begin with a word and end without a
-// bracket, and need no more than a look.
+// isPasted reports whether a line is pasted. Most typed lines begin with a word and end without a
+// bracket, so that a quick check is enough.
 func isPasted(line string) bool {
 	if line == "" {
 		return false
@@ -94,7 +95,7 @@ func isPasted(line string) bool {
 	return pastedLine.MatchString(line)
 }
 
-// isIndented reports whether a line is indented as code is, not as a part of a list.
+// isIndented reports whether a line is indented like code, not like a part of a list.
 func isIndented(line string) bool {
 	if !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "\t") {
 		return false

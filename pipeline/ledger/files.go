@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fileTable holds what a lane did with files, found by their names.
+// fileTable holds a lane's actions on files, indexed by their names.
 type fileTable struct {
 	Files []File
 
@@ -15,7 +15,7 @@ type fileTable struct {
 	open  string           // the file that an editor with a current file has open
 }
 
-// newFileTable returns a table of files that are known already.
+// newFileTable returns a table of known files.
 func newFileTable(files []File) fileTable {
 	t := fileTable{Files: files, paths: map[string]int{}, bases: map[string][]int{}}
 	for i := range files {
@@ -24,7 +24,7 @@ func newFileTable(files []File) fileTable {
 	return t
 }
 
-// addFiles notes the files of a call that did its work.
+// addFiles notes the files of a successful call.
 func (t *fileTable) addFiles(place Place, call *Call) {
 	written := call.Writes
 	if call.current && t.open != "" {
@@ -48,7 +48,7 @@ func (t *fileTable) addFiles(place Place, call *Call) {
 	}
 }
 
-// deleted notes that a file or a folder with all that we know in it is gone.
+// deleted notes that a file, or a folder with all known files in it, is gone.
 func (t *fileTable) deleted(place Place, name string) {
 	folder := clean(name) + "/"
 	inside := false
@@ -66,11 +66,11 @@ func (t *fileTable) deleted(place Place, name string) {
 	}
 }
 
-// maxPath bounds what counts as a file's name; Linux's own bound is 4096.
+// maxPath bounds a file's name; Linux's own bound is 4096.
 const maxPath = 1024
 
-// file returns the entry of a file that a call touches, a new one if need be; nil
-// if the name is not a file's.
+// file returns the entry of a file that a call touches, or a new one; nil if the name is not a
+// file's.
 func (t *fileTable) file(place Place, name string) *File {
 	if name = clean(name); name == "" || name == "." || name == "/" || len(name) > maxPath {
 		return nil
@@ -99,8 +99,8 @@ func clean(name string) string {
 	return path.Clean(name)
 }
 
-// find returns the entry of a path. A relative path and an absolute one that ends
-// in it are one file; the newest such entry counts.
+// find returns the entry of a path. A relative path and an absolute one that ends in it are one
+// file; the newest such entry counts.
 func (t *fileTable) find(name string) (index int, known bool) {
 	if index, known = t.paths[name]; known {
 		return index, true
@@ -121,15 +121,15 @@ func (t *fileTable) find(name string) (index int, known bool) {
 	return 0, false
 }
 
-// index makes an entry known by its path.
+// index indexes an entry by its path.
 func (t *fileTable) index(i int) {
 	name := t.Files[i].Path
 	t.paths[name] = i
 	t.bases[base(name)] = append(t.bases[base(name)], i)
 }
 
-// trimFiles drops the files that matter least where there are too many: those that
-// were only read, then those changed longest ago.
+// trimFiles drops the least important files if there are too many: those that were only read, then
+// those with the oldest changes.
 func (t *fileTable) trimFiles() {
 	if len(t.Files) <= maxFiles+maxFiles/8 {
 		return

@@ -10,25 +10,25 @@ import (
 // Never is the message index of something that has not happened.
 const Never = -1
 
-// Place says where in a lane something stands.
+// Place is a position in a lane.
 type Place struct {
 	Turn    int
 	Message int
 }
 
-// File is what a lane did with one file.
+// File is a lane's history of one file.
 type File struct {
 	Place // of the last call that touched it
 
-	// Path is the file's name as the client gave it, cleaned; of a relative and
-	// an absolute name for one file the absolute one is kept.
+	// Path is the file's cleaned name; of a relative and an absolute name for one file the absolute
+	// one is kept.
 	Path string
 
-	// Read, Modified and Deleted are the message indexes of the last calls that
-	// did so; Never where none did.
+	// Read, Modified and Deleted are the message indexes of the last calls that did so; Never if no
+	// call did.
 	Read, Modified, Deleted int
 
-	// Gone says that the last change of the file was its deletion.
+	// Gone means that the last change of the file was its deletion.
 	Gone bool
 }
 
@@ -37,7 +37,7 @@ type Command struct {
 	Place // of its last run
 
 	Text   string // in one line, shortened
-	Failed bool   // as its last run ended
+	Failed bool   // outcome of its last run
 }
 
 // Error is a call that failed.
@@ -46,31 +46,31 @@ type Error struct {
 
 	Tool    string // as the client names it
 	Subject string // the command or the file, in one line
-	Excerpt string // what the result says of it, in one line
-	Solved  int    // message index of the call that did it after all; Never while it is open
+	Excerpt string // the error in the result, in one line
+	Solved  int    // message index of the call that succeeded later; Never while it is open
 
-	// GivenUp says that nothing has tried the same again for long: work went on another way.
+	// GivenUp means that it has not been retried for long, because the work went on another way.
 	GivenUp bool
 
-	key      string   // what must succeed
+	key      string   // the subject that must succeed
 	likeness string   // of the command
-	checks   []check  // what is still to pass
-	tests    []string // that failed and have not passed since, where the result names them all
-	packages []string // with such tests
+	checks   []check  // checks that must still pass
+	tests    []string // failed tests that have not passed since, if the result names them all
+	packages []string // with failed tests
 }
 
-// Open reports whether an error is still in the way of the work.
+// Open reports whether an error still blocks the work.
 func (e *Error) Open() bool { return e.Solved == Never && !e.GivenUp }
 
 // Decision is a sentence that decides something.
 type Decision struct {
 	Place
 
-	Role conversation.Role // whose sentence it is
+	Role conversation.Role // the sentence's author
 	Text string            // in one line
 }
 
-// Kind says where a directive comes from.
+// Kind is the origin of a directive.
 type Kind string
 
 // The kinds of directives.
@@ -89,19 +89,19 @@ type Directive struct {
 	Text   string // verbatim; instruction files and plans have several lines
 }
 
-// What a ledger holds at most. A lane of 600 turns stays far below; the caps bound
-// the memory of one that never ends, at about 2 MB beside the messages it read files from.
+// The limits of a ledger. A lane of 600 turns stays far below; the caps bound the memory of an
+// endless one, at about 2 MB besides the messages it read files from.
 const (
-	maxFiles      = 2000 // files only read go first, then those changed longest ago
-	maxCommands   = 100  // older ones say little of the work at hand
+	maxFiles      = 2000 // files only read go first, then those with the oldest changes
+	maxCommands   = 100  // older ones matter little for the current work
 	maxErrors     = 100  // solved ones go first
 	maxDecisions  = 200
 	maxDirectives = 400 // a person types some 30 messages in 85 turns
 	maxSources    = 8   // instruction files
 )
 
-// Ledger is the ledger of a lane. Its lists are in the order in which their
-// entries first came; they must not be changed. It is not safe for concurrent use.
+// Ledger is the ledger of a lane. Its lists are ordered by the first appearance of their entries;
+// they must not be changed. It is not safe for concurrent use.
 type Ledger struct {
 	fileTable
 	taskTable
@@ -112,7 +112,7 @@ type Ledger struct {
 	Attempts   []Attempt // without the errors that the model stopped working on
 	Directives []Directive
 
-	Base string // Text lists the files below it by what follows it; empty: all in full
+	Base string // Text lists paths below it relative to it; "" lists all in full
 
 	recalled bool // the next answer is the client's summary
 }
@@ -128,7 +128,7 @@ func (l *Ledger) Add(turn, first int, messages []conversation.Message) {
 	l.AddMade(turn, first, messages, Calls(first, messages))
 }
 
-// AddMade is Add where the turn's Calls are known.
+// AddMade is Add for a turn whose Calls are known.
 func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls []Made) {
 	for i := range messages {
 		message, place := &messages[i], Place{Turn: turn, Message: first + i}
@@ -146,8 +146,7 @@ func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls
 	l.trim()
 }
 
-// addUser notes what a person ordered and decided, and the instruction files that
-// the client put beside it.
+// addUser notes a person's orders and decisions, and the client's instruction files.
 func (l *Ledger) addUser(place Place, message *conversation.Message) {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -158,7 +157,7 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 		l.recalled = l.recalled || strings.TrimSpace(text) == recallQuestion
 		l.addInstructions(place, text)
 		if carriesResults(text) {
-			return // what follows in this message is a tool's, not the person's
+			return // the rest of this message is a tool's, not the person's
 		}
 		l.addHooks(place, text)
 		if plan, approved := startedPlan(text); approved {
@@ -171,7 +170,7 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 	}
 }
 
-// addTyped notes what a person ordered and decided.
+// addTyped notes a person's orders and decisions.
 func (l *Ledger) addTyped(place Place, text string) {
 	for line := range sentences(text) {
 		order, found := ordered(line)
@@ -184,7 +183,7 @@ func (l *Ledger) addTyped(place Place, text string) {
 	}
 }
 
-// addSystem notes instruction files and standing orders in a system message amid the
+// addSystem notes instruction files and standing orders in a system message within the
 // conversation.
 func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 	for i := range message.Blocks {
@@ -199,7 +198,7 @@ func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 	}
 }
 
-// addHooks notes the standing orders in what the person's hooks added to the conversation,
+// addHooks notes the standing orders in texts that the person's hooks added to the conversation,
 // such as "UserPromptSubmit hook additional context: Always run the linter".
 func (l *Ledger) addHooks(place Place, text string) {
 	text = withoutMaterial(text, false)
@@ -221,8 +220,7 @@ func (l *Ledger) addOrders(place Place, text string) {
 	}
 }
 
-// addAssistant notes what the model decided and did, and returns the calls that come
-// after the message.
+// addAssistant notes the model's decisions and calls, and returns the calls after the message.
 func (l *Ledger) addAssistant(place Place, message *conversation.Message, calls []Made) []Made {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -238,7 +236,7 @@ func (l *Ledger) addAssistant(place Place, message *conversation.Message, calls 
 	return calls
 }
 
-// addSaid notes what the model decided.
+// addSaid notes the model's decisions.
 func (l *Ledger) addSaid(place Place, said string) {
 	if l.recalled {
 		l.recalled = false
@@ -254,11 +252,11 @@ func (l *Ledger) addSaid(place Place, said string) {
 	}
 }
 
-// addCall notes a call and how it ended.
+// addCall notes a call and its outcome.
 func (l *Ledger) addCall(place Place, call *Made) {
 	result, failed := call.Result, call.HasFailed
 	if result != nil && refused(result) {
-		return // the person did not let it run
+		return // the person rejected it
 	}
 	if call.asks && result != nil {
 		l.addAnswers(place, result)
@@ -275,14 +273,14 @@ func (l *Ledger) addCall(place Place, call *Made) {
 			l.addAttempt(place, "Took back changes: "+undone)
 		}
 	}
-	// A line of several commands may fail after some of them did their work.
+	// A line of several commands may fail after some of them have succeeded.
 	if !failed || call.steps > 1 {
 		l.addFiles(place, &call.Call)
 	}
 	l.addOutcome(place, call)
 }
 
-// trim drops what exceeds the caps.
+// trim drops the entries above the caps.
 func (l *Ledger) trim() {
 	l.trimFiles()
 	l.Commands = newest(l.Commands, maxCommands, func(c *Command) Place { return c.Place })
@@ -292,8 +290,7 @@ func (l *Ledger) trim() {
 	l.trimDirectives()
 }
 
-// newest drops the entries that came longest ago, some more than needed so that
-// not every turn has to.
+// newest drops the oldest entries, some more than needed so that it need not drop some every turn.
 func newest[T any](entries []T, most int, place func(*T) Place) []T {
 	if len(entries) <= most+most/8 {
 		return entries

@@ -2,18 +2,18 @@ package ledger
 
 import "palimpsest/pipeline/conversation"
 
-// Made is a call as it was made, with what came of it.
+// Made is a call with its result.
 type Made struct {
 	Call
 
-	Message   int // index of the message that calls
+	Message   int // index of the message with the call
 	Block     *conversation.Block
-	Result    *conversation.Block // nil if none came
+	Result    *conversation.Block // nil without a result
 	HasFailed bool
 }
 
-// Calls returns the calls of a whole turn, in order. first is the index of its first
-// message. They share the messages' memory; without calls the list is empty, not nil.
+// Calls returns the calls of a whole turn, in order. first is the index of its first message. They
+// share the messages' memory. Without calls the list is empty, not nil.
 func Calls(first int, messages []conversation.Message) []Made {
 	results, count := map[string]*conversation.Block{}, 0
 	for i := range messages {

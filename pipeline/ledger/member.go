@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// members yields the members of a JSON object, their values as they were sent. It
-// trusts the text to be JSON and stops where it is not: tools get their arguments
-// in full, and most of them are long strings that nobody needs to decode here.
+// members yields the members of a JSON object, with their values as sent. It trusts the text to be
+// JSON and stops if it is not. It decodes no strings, because most of a call's arguments are long
+// strings that aren't needed here.
 func members(object string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		at := skipSpace(object, 0)
@@ -46,7 +46,7 @@ func skipSpace(text string, at int) int {
 	return at
 }
 
-// stringEnd returns where the JSON string that begins at from ends.
+// stringEnd returns the end of the JSON string that begins at from.
 func stringEnd(text string, from int) int {
 	for at := from + 1; ; {
 		quote := strings.IndexByte(text[at:], '"')
@@ -64,7 +64,7 @@ func stringEnd(text string, from int) int {
 	}
 }
 
-// valueEnd returns where the JSON value that begins at from ends.
+// valueEnd returns the end of the JSON value that begins at from.
 func valueEnd(text string, from int) int {
 	depth := 0
 	for at := from; at < len(text); at++ {
@@ -87,7 +87,7 @@ func valueEnd(text string, from int) int {
 	return len(text)
 }
 
-// decoded decodes a JSON string; empty if the value is not a string.
+// decoded decodes a JSON string; "" if the value is not a string.
 func decoded(value string) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""
@@ -102,8 +102,8 @@ func decoded(value string) string {
 	return whole
 }
 
-// decodedList decodes a JSON string, a list of strings, or a list of objects that each
-// name one under one of the names.
+// decodedList decodes a JSON string, a list of strings, or a list of objects with a string under
+// one of the names.
 func decodedList(value string, names ...string) []string {
 	if value == "" || value[0] != '[' {
 		if one := decoded(value); one != "" {

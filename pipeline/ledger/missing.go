@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Missing is what a text does not hold of a ledger.
+// Missing is the part of a ledger that a text lacks.
 type Missing struct {
 	Directives []Directive
 	Modified   []File // changed and not deleted since
@@ -14,16 +14,15 @@ type Missing struct {
 	Decisions  []Decision
 }
 
-// Empty reports whether nothing is missing.
+// Empty reports whether the text lacks no entry.
 func (m Missing) Empty() bool {
 	return len(m.Directives)+len(m.Modified)+len(m.Errors)+len(m.Decisions) == 0
 }
 
-// Missing returns what a text, such as a summary, does not hold: directives, which
-// it must hold word for word, white space and capitals apart; modified files, which
-// it may name by the end of their path, by the last element alone if that is not
-// other's; open errors, of which it must name the command or file or what was said;
-// decisions, of whose longer words it must hold four fifths.
+// Missing returns the entries that a text, such as a summary, lacks: directives, which it must hold
+// word for word, apart from white space and capitals; modified files, which it may name by the end
+// of their path, or by a unique last element alone; open errors, by their command, file or message;
+// decisions, if it has less than four fifths of their longer words.
 func (l *Ledger) Missing(text string) Missing {
 	var missing Missing
 	told := flat(text)
@@ -51,14 +50,14 @@ func (l *Ledger) Missing(text string) Missing {
 	return missing
 }
 
-// ChangedFile is a file that was changed and is still there.
+// ChangedFile is a changed file that still exists.
 type ChangedFile struct {
 	*File
 
 	IsOnly bool // no other changed file has the same last element
 }
 
-// Changed returns the files that were changed and not deleted since.
+// Changed returns the changed files that have not been deleted since.
 func (l *Ledger) Changed() []ChangedFile {
 	alike := map[string]int{}
 	for i := range l.Files {
@@ -75,7 +74,7 @@ func (l *Ledger) Changed() []ChangedFile {
 	return changed
 }
 
-// flat returns a text in small letters and with single spaces.
+// flat returns a text in lower case and with single spaces.
 func flat(text string) string {
 	return strings.Join(strings.Fields(lower(text)), " ")
 }

@@ -9,15 +9,15 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// A result is read at its head and its tail only: clients say there how a call
-// ended, and results have megabytes.
+// Only the head and the tail of a result are read, because clients write there how a call ended,
+// and results may have megabytes.
 const (
 	headBytes = 1 << 10
 	tailBytes = 2 << 10
 )
 
-// Failed reports whether a tool result says itself that its call failed: by its
-// mark, by an exit code, or by how it begins. Chat and Responses have no mark.
+// Failed reports whether a tool result says that its call failed: by its mark, by an exit code, or
+// by its beginning. Chat and Responses have no mark.
 func Failed(result *conversation.Block) bool {
 	if result.IsError {
 		return true
@@ -37,8 +37,8 @@ func Failed(result *conversation.Block) bool {
 	return strings.HasPrefix(said, "{") && strings.Contains(tail(result.Text), `"success":false`)
 }
 
-// Failed reports whether a result of the call says that it failed. A test or build
-// tool is judged by what it prints too: behind a pipe its exit code is lost.
+// Failed reports whether a result of the call says that it failed. For a test or build tool the
+// output counts too, because a pipe hides its exit code.
 func (c *Call) Failed(result *conversation.Block) bool {
 	if Failed(result) {
 		return !c.probes || !saysNothing(result.Text)
@@ -46,7 +46,7 @@ func (c *Call) Failed(result *conversation.Block) bool {
 	return c.runner != "" && reportsFailure(result.Text)
 }
 
-// saysNothing reports whether a command ended with exit code 1 and printed nothing.
+// saysNothing reports whether a command ended with exit code 1 and no output.
 func saysNothing(output string) bool {
 	if len(output) > headBytes {
 		return false
@@ -78,8 +78,8 @@ func refused(result *conversation.Block) bool {
 	return strings.Contains(said, "[Request interrupted by user") || strings.HasSuffix(end, "Command aborted") || strings.HasSuffix(end, "[Request interrupted by user for tool use]")
 }
 
-// foundNothing reports whether a call that failed only looked for something, or was put wrongly
-// and never ran: neither stands in the way of the work.
+// foundNothing reports whether a failed call was only a search, or was invalid and never ran.
+// Neither blocks the work.
 func (c *Made) foundNothing() bool {
 	said := head(c.Result.Text)
 	for _, words := range []string{"InputValidationError", "Sibling tool call errored", "No such tool available", "Unknown tool"} {
@@ -108,8 +108,7 @@ func tail(text string) string {
 	return strings.TrimRight(text[max(0, len(text)-tailBytes):], " \t\r\n")
 }
 
-// exitCode returns the exit code that a client puts before or behind a command's
-// output.
+// exitCode returns the exit code that a client puts before or after a command's output.
 func exitCode(head, tail string) (code string, found bool) {
 	for _, words := range []string{"Exit code ", "Exit code: "} {
 		if rest, ok := strings.CutPrefix(head, words); ok {
@@ -144,11 +143,11 @@ func exitCode(head, tail string) (code string, found bool) {
 	return "", false
 }
 
-// ranCommand opens what Codex's tool for commands returns to a program.
+// ranCommand opens the result of Codex's command tool in a program.
 const ranCommand = `{"chunk_id":`
 
-// exitCodeInScript returns the first exit code that is not 0 of the commands that a program of Codex's has
-// run, as far as it prints what their tool returned: an object a line.
+// exitCodeInScript returns the first exit code other than 0 of the commands that a program of Codex
+// has run, provided that it prints the results of its tool: an object a line.
 func exitCodeInScript(head string) (code string, found bool) {
 	const ends = `"exit_code":`
 	for line := range strings.Lines(head) {
@@ -168,8 +167,8 @@ func digits(text string) (number string, found bool) {
 	return text[:end], end > 0
 }
 
-// runners are the programs that test or build, with the words that make them do
-// so; none: always.
+// runners are the programs that test or build, with the words that make them do so; nil means
+// always.
 var runners = map[string][]string{
 	"go": {"test", "build", "vet"}, "cargo": {"test", "build", "check", "clippy", "nextest"},
 	"npm": {"test", "t", "run", "ci"}, "pnpm": nil, "yarn": nil, "bun": {"test", "run", "x"}, "npx": nil, "deno": {"test", "check"},
@@ -179,8 +178,7 @@ var runners = map[string][]string{
 	"phpunit": nil, "mix": {"test", "compile"}, "swift": {"test", "build"}, "golangci-lint": nil, "gcc": nil, "g++": nil, "clang": nil,
 }
 
-// runnerOf returns the test or build tool that a command runs, with its
-// subcommand; empty if it has no subcommand.
+// runnerOf returns the test or build tool that a command runs, with its subcommand; "" if absent.
 func runnerOf(words []string) string {
 	name := base(words[0])
 	if (name == "python" || name == "python3") && len(words) > 2 && words[1] == "-m" {
@@ -209,8 +207,8 @@ func runnerOf(words []string) string {
 	return name + " " + words[1]
 }
 
-// reportsFailure reports whether a test or build tool's output ends in a failure:
-// the last line that decides counts.
+// reportsFailure reports whether a test or build tool's output ends in a failure: the last decisive
+// line counts.
 func reportsFailure(output string) bool {
 	rest := tail(output)
 	for rest != "" {
@@ -227,7 +225,7 @@ func reportsFailure(output string) bool {
 	return false
 }
 
-// saysFailure reports whether a line of a test or build tool tells of a failure.
+// saysFailure reports whether a line of a test or build tool reports a failure.
 func saysFailure(line string) bool {
 	for _, start := range []string{
 		"FAIL", "--- FAIL", "make: ***", "npm ERR!", "npm error", "error:", "error[", "Error:", "ERROR:", "panic:", "BUILD FAILED",
@@ -250,15 +248,15 @@ func saysFailure(line string) bool {
 	return false
 }
 
-// saysSuccess reports whether a line of a test or build tool tells that all went well.
+// saysSuccess reports whether a line of a test or build tool reports overall success.
 func saysSuccess(line string) bool {
 	return line == "PASS" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "test result: ok") ||
 		strings.HasSuffix(line, " passed") || strings.Contains(line, " passed in ") || strings.HasPrefix(line, "BUILD SUCCESS") ||
 		line == "0 issues."
 }
 
-// excerpt returns the line of a failed call's result that says most, for the model
-// to read: of a test or build tool the first that tells of a failure, and of what.
+// excerpt returns the most informative line of a failed call's result, for the model to read: of a
+// test or build tool the first that names a failure.
 func excerpt(call *Call, result *conversation.Block) string {
 	first, sum, diagnostic := "", "", ""
 	for _, part := range []string{head(result.Text), tail(result.Text)} {
@@ -284,7 +282,7 @@ func excerpt(call *Call, result *conversation.Block) string {
 	return harmless(oneLine(cmp.Or(diagnostic, sum, first), excerptCharacters))
 }
 
-// printed returns a part of a result with what commands printed in place of the objects that hold it.
+// printed returns a part of a result with the commands' output in place of the objects around it.
 func printed(part string) string {
 	if !strings.Contains(part, ranCommand) {
 		return part
@@ -299,13 +297,14 @@ func printed(part string) string {
 	return text.String()
 }
 
-// isSum reports whether a line tells that something failed whose own lines tell what.
+// isSum reports whether a line only reports that something failed, because other lines have the
+// details.
 func isSum(line string) bool {
 	return strings.HasPrefix(line, "make: ***") || strings.HasSuffix(line, "[build failed]") || strings.HasSuffix(line, "ERROR task failed")
 }
 
-// isDiagnostic reports whether a line begins as those of compilers and linters do:
-// with a file, a line and mostly a column.
+// isDiagnostic reports whether a line begins like those of compilers and linters: with a file, a
+// line and mostly a column.
 func isDiagnostic(line string) bool {
 	file, rest, found := strings.Cut(line, ":")
 	if !found || path.Ext(file) == "" || strings.ContainsAny(file, " \t\"'`(") {
@@ -315,7 +314,7 @@ func isDiagnostic(line string) bool {
 	return found && number != "" && strings.Trim(number, "0123456789") == "" && strings.TrimSpace(said) != ""
 }
 
-// isFrame reports whether a line is one that a client puts around every output.
+// isFrame reports whether a line belongs to a client's frame around every output.
 func isFrame(line string) bool {
 	for _, start := range []string{"Exit code", "Chunk ID:", "Wall time", "Process exited", "Script completed", "Script failed", "Script running", "Script error:", "Original token count:", "Output:", "[test", "$ "} {
 		if strings.HasPrefix(line, start) {

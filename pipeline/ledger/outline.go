@@ -2,8 +2,8 @@ package ledger
 
 import "strings"
 
-// Outline returns a plan with the first sentence of each of its headings, steps and
-// paragraphs, without code: what is left of one that is too long.
+// Outline returns the short form of a long plan: the first sentence of each of its headings, steps
+// and paragraphs, without code.
 func Outline(plan string) string {
 	var short strings.Builder
 	fence, inParagraph := "", false
@@ -34,8 +34,8 @@ func Outline(plan string) string {
 	return strings.TrimSuffix(short.String(), "\n")
 }
 
-// listSign returns the length of the sign that begins a step or a heading, such as "- " or
-// "12. ", with the spaces behind it; 0 without one.
+// listSign returns the length of the mark that begins a step or a heading, such as "- " or "12. ",
+// including the spaces after it; 0 if absent.
 func listSign(text string) int {
 	end := 0
 	switch digits := len(text) - len(strings.TrimLeft(text, "0123456789")); {

@@ -8,8 +8,7 @@ import (
 // patchBegin starts a patch in Codex's form.
 const patchBegin = "*** Begin Patch"
 
-// apply reads a call that applies a patch: the operation of Responses' own tool,
-// or a text.
+// apply reads a call that applies a patch: the operation of Responses' own tool, or a text.
 func (c *Call) apply(args *arguments) {
 	switch {
 	case len(args.paths) == 0:

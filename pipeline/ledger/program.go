@@ -10,15 +10,15 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// unknown stands in a tool's argument for what only running a program would tell.
+// unknown replaces the part of a tool's argument that only running a program would reveal.
 const unknown = "…"
 
-// program reads JavaScript that calls tools, and reports whether it calls any. It is what GPT-6 writes for
+// program reads JavaScript that calls tools, and reports whether it calls any. GPT-6 writes it for
 // Codex's tool exec, through which it uses all others:
 //
 //	const r = await tools.exec_command({cmd: "go test ./..."}); text(r.output);
 //
-// Known is what the program writes out: literals, and variables that hold one.
+// It knows only the values in the source: literals, and variables that hold one.
 func (c *Call) program(source string) bool {
 	read := programReader{tokens: tokensOf(source[:min(len(source), maxScript)]), variables: map[string]string{}}
 	made := read.calls()
@@ -72,8 +72,8 @@ func (p *programReader) calls() []Call {
 	return made
 }
 
-// tool returns the name of the tool that is called at a token, and where its arguments begin; an empty one
-// if none is.
+// tool returns the name of the tool that is called at a token, and the beginning of its arguments;
+// "" without a call.
 func (p *programReader) tool(i int) (name string, inside int) {
 	if at := p.at(i); at.kind != word || at.text != "tools" {
 		return "", 0
@@ -87,7 +87,7 @@ func (p *programReader) tool(i int) (name string, inside int) {
 	return "", 0
 }
 
-// call reads the arguments of a call and returns where they end.
+// call reads the arguments of a call and returns their end.
 func (p *programReader) call(tool string, i int) (Call, int) {
 	args := given{values: map[string]string{}}
 	for args.depth = 1; i < len(p.tokens) && args.depth > 0; i++ {
@@ -121,11 +121,11 @@ type given struct {
 	values map[string]string // by name
 	names  []string          // in the order in which they are written
 
-	name         string // of the member that is read
-	depth, lists int    // brackets that are open, and how many of them are lists'
+	name         string // of the current member
+	depth, lists int    // open brackets, and how many of them are lists'
 }
 
-// add adds a piece of a value: what is joined to a text, or a line of a list.
+// add adds a piece of a value: a joined text, or a line of a list.
 func (g *given) add(value string) {
 	before, known := g.values[g.name]
 	switch {
@@ -137,7 +137,7 @@ func (g *given) add(value string) {
 	g.values[g.name] = before + value
 }
 
-// mark notes a bracket, or what stands between members.
+// mark notes a bracket, or a separator of members.
 func (g *given) mark(text string) {
 	switch text {
 	case "(", "{":
@@ -155,7 +155,7 @@ func (g *given) mark(text string) {
 	}
 }
 
-// text returns the arguments as a call of the tool alone would have them: a text, or a JSON object.
+// text returns the arguments in the form of a direct call of the tool: a text, or a JSON object.
 func (g *given) text() string {
 	if text, alone := g.values[""]; alone {
 		return text
@@ -188,7 +188,7 @@ func (p *programReader) is(i int, text string) bool {
 	return at.kind == mark && at.text == text
 }
 
-// tokenKind is what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -203,7 +203,7 @@ type token struct {
 	text string
 }
 
-// tokensOf cuts JavaScript into its tokens, comments left out.
+// tokensOf splits JavaScript into its tokens, without comments.
 func tokensOf(source string) []token {
 	var tokens []token
 	for at := 0; at < len(source); {
@@ -230,7 +230,7 @@ func tokensOf(source string) []token {
 	return tokens
 }
 
-// lengthTo returns the length of a text up to and with what ends it.
+// lengthTo returns the length of a text up to and including an end mark.
 func lengthTo(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)
@@ -242,7 +242,7 @@ func isWordInProgram(c byte) bool {
 	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf
 }
 
-// literalOf decodes the string that a text begins with, and returns its length there.
+// literalOf decodes the string that a text begins with, and returns its length in the text.
 func literalOf(source string) (text string, length int) {
 	quote := source[0]
 	var decoded strings.Builder
@@ -262,7 +262,7 @@ func literalOf(source string) (text string, length int) {
 	return decoded.String(), len(source)
 }
 
-// escapeOf decodes the escape that a text begins with, and returns its length there.
+// escapeOf decodes the escape that a text begins with, and returns its length in the text.
 func escapeOf(source string) (text string, length int) {
 	switch source[1] {
 	case 'n':

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds how much of one text is read for sentences: more is pasted.
+// maxText bounds how much of one text is read for sentences, because longer text is pasted.
 const maxText = 64 << 10
 
-// sentences yields the sentences of a text, each as it was written. None goes
-// beyond its line, and the sign of a list or heading in front is left out.
+// sentences yields the sentences of a text, each as written. A sentence ends with its line at the
+// latest, and the sign of a list or heading before it is left out.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text[:min(len(text), maxText)]) {
@@ -46,13 +46,13 @@ func sentenceEnd(line string) int {
 	return len(line)
 }
 
-// abbreviates reports whether the dot behind a text ends no sentence.
+// abbreviates reports whether the dot after a text ends no sentence.
 func abbreviates(text string) bool {
 	word := text[strings.LastIndexAny(text, " (")+1:]
 	return strings.HasPrefix(word, "./") || slices.Contains([]string{"e.g", "i.e", "vs", "etc", "no", "cf", "resp"}, strings.ToLower(word)) || len(word) == 1
 }
 
-// oneLine returns text in one line of at most so many bytes, as a string of its own.
+// oneLine returns text in one line of at most so many bytes, as a separate string.
 func oneLine(text string, size int) string {
 	if len(text) > 4*size {
 		text = text[:runeStart(text, 4*size)]
@@ -60,7 +60,7 @@ func oneLine(text string, size int) string {
 	return bounded(strings.Join(strings.Fields(text), " "), size)
 }
 
-// bounded returns a text of at most so many bytes, as a string of its own.
+// bounded returns a text of at most so many bytes, as a separate string.
 func bounded(text string, size int) string {
 	if len(text) <= size {
 		return strings.Clone(text)
@@ -68,7 +68,7 @@ func bounded(text string, size int) string {
 	return strings.TrimSpace(text[:runeStart(text, size-len("…"))]) + "…"
 }
 
-// runeStart moves a cut back to where a rune begins.
+// runeStart moves a cut back to the beginning of a rune.
 func runeStart(text string, cut int) int {
 	for cut > 0 && cut < len(text) && !utf8.RuneStart(text[cut]) {
 		cut--

@@ -6,34 +6,33 @@ import (
 	"strings"
 )
 
-// script is what a shell command does with files, as far as its words tell.
+// script holds the effects of a shell command on files, judged by its words.
 type script struct {
 	reads, writes, deletes []string
 	content                string   // of the one file that a here-document fills
 	patches                []string // for apply_patch
-	steps                  int      // commands that do something
+	steps                  int      // commands with an effect
 	runner                 string   // the last test or build tool
 	likeness               string   // of the last command
 	keys                   []string
 	checks                 []check
-	passes                 int  // checks at the end that have all passed where the whole line has
-	acts                   bool // does more than look
-	probes                 bool // the last command says by its exit code 1 that it found nothing
+	passes                 int  // checks at the end that have all passed if the whole line has
+	acts                   bool // may have effects
+	probes                 bool // the last command ends with exit code 1 if it finds no match
 	piped                  bool // some output went to another command
 
-	folder string              // that the script changed into
+	folder string              // the script's current folder
 	loops  map[string][]string // the values of loop variables
 }
 
-// maxScript bounds how much of a command is read: what lies behind is text that
-// some program takes, not commands.
+// maxScript bounds how much of a command is read. The rest is input of some program, not commands.
 const maxScript = 64 << 10
 
-// maxNames bounds the files that a command is known to read, to write or to delete, each:
-// each is looked for among those before it.
+// maxNames bounds the files that a command reads, writes or deletes, each, because each new one is
+// compared with those before it.
 const maxNames = 200
 
-// maxFolder bounds the folder's name, in bytes, as operating systems do.
+// maxFolder bounds the folder's name, in bytes, like operating systems do.
 const maxFolder = 4096
 
 // readShell reads a command.
@@ -46,7 +45,7 @@ func readShell(command string) *script {
 	return s
 }
 
-// key says what the command does, without the folder and what only shortens its
+// key identifies the command's effect, without the folder and without parts that only shorten its
 // output: two commands with one key do the same.
 func (s *script) key() string { return strings.Join(s.keys, "; ") }
 
@@ -80,8 +79,8 @@ func (s *script) run(c *simple) {
 	s.files(name, words[1:], c.piped)
 }
 
-// strip takes off what stands in front of a command: keywords, assignments and
-// programs that run another one. It notes the values of a loop's variable.
+// strip removes words before a command: keywords, assignments and programs that run another one. It
+// notes the values of a loop's variable.
 func (s *script) strip(words []string) []string {
 	for len(words) > 0 {
 		word := words[0]
@@ -109,8 +108,7 @@ func (s *script) strip(words []string) []string {
 	return words
 }
 
-// values returns the words of a loop, those that are variables of loops before it replaced
-// by their values.
+// values returns the words of a loop, with variables of earlier loops replaced by their values.
 func (s *script) values(words []string) []string {
 	var values []string
 	for _, word := range words {
@@ -153,8 +151,8 @@ func (s *script) enter(words []string) {
 	}
 }
 
-// note adds the names of files, loop variables replaced by their values. Devices
-// and what only the shell can know are left out.
+// note adds the names of files, with loop variables replaced by their values. It leaves out devices
+// and names that only the shell can know.
 func (s *script) note(list *[]string, names ...string) {
 	for _, name := range names {
 		if variable, found := strings.CutPrefix(name, "$"); found {
@@ -180,7 +178,7 @@ func (s *script) noteFile(list *[]string, name string) {
 	}
 }
 
-// files notes what a command does with the files that its words name.
+// files notes the effects of a command on the files that its words name.
 func (s *script) files(name string, words []string, piped bool) {
 	switch name {
 	case "cat", "head", "tail", "less", "more", "nl", "bat", "tac":
@@ -292,12 +290,12 @@ func plain(words []string) []string {
 	return names
 }
 
-// withExtension keeps what names a file rather than a folder or a command.
+// withExtension keeps names that look like a file rather than a folder or a command.
 func withExtension(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) == "" || strings.HasPrefix(name, "./...") })
 }
 
-// base returns the last element of a path, of Windows' too.
+// base returns the last element of a path, including Windows paths.
 func base(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }

@@ -2,35 +2,35 @@ package ledger
 
 import "strings"
 
-// simple is one command of a shell script: its words, and where its output goes.
+// simple is one command of a shell script: its words, and its redirections.
 type simple struct {
 	words  []string
 	into   []string // files that it writes by redirection
 	from   []string // files that it reads by redirection
-	here   string   // its here-document, where nothing in that is expanded
-	piped  bool     // reads what the command before prints
-	isNext bool     // runs only if the command before succeeded
+	here   string   // its here-document, if it has no expansions
+	piped  bool     // reads the previous command's output
+	isNext bool     // runs only if the previous command succeeded
 	opened bool     // has a here-document
 }
 
-// opaque stands in a word for what only the shell that runs it can know.
+// opaque marks the part of a word that only the shell can know.
 const opaque = '\x00'
 
-// lexer cuts a script into its simple commands. It knows as much of the shell's
-// grammar as it takes to not mistake a text for a command: quotes, substitutions,
-// here-documents, comments. Keywords come out as the first word of a command.
+// lexer splits a script into its simple commands. It knows just enough of the shell's grammar not
+// to mistake a text for a command: quotes, substitutions, here-documents, comments. Keywords become
+// the first word of a command.
 type lexer struct {
 	script   string
 	at       int
-	commands *[]simple // of the substitutions around it too
-	depth    int       // substitutions around it
-	endless  bool      // no arithmetic ends behind at
+	commands *[]simple // includes those of surrounding substitutions
+	depth    int       // number of surrounding substitutions
+	endless  bool      // no arithmetic ends after at
 
 	now     simple
 	word    strings.Builder
 	inWord  bool
 	bare    bool      // the word has no quotes: digits before a redirection are a descriptor
-	target  direction // what the next word is
+	target  direction // the role of the next word
 	waiting []document
 }
 
@@ -40,19 +40,18 @@ const (
 	nowhere direction = iota
 	into
 	from
-	aside // another descriptor's, or a string
+	aside // of another descriptor, or a string
 )
 
-// document is a here-document that starts behind the current line.
+// document is a here-document that starts after the current line.
 type document struct {
 	end     string // its last line
 	indents bool   // <<-
 	literal bool
-	command int // whose it is
+	command int // index of its command
 }
 
-// maxDepth is how deep substitutions are read within each other. No person nests them so
-// deep.
+// maxDepth is the maximum nesting of substitutions. People don't nest them so deep.
 const maxDepth = 50
 
 // simpleCommands reads a script.
@@ -77,7 +76,7 @@ func (l *lexer) list(closing byte) {
 	l.endCommand(false)
 }
 
-// step reads what one byte outside of quotes begins.
+// step reads the element that a byte outside of quotes begins.
 func (l *lexer) step(c byte) {
 	switch c {
 	case ' ', '\t', '\r':
@@ -104,7 +103,7 @@ func (l *lexer) step(c byte) {
 	}
 }
 
-// part adds to the word what one byte begins.
+// part adds the element that a byte begins to the word.
 func (l *lexer) part(c byte) {
 	if !l.inWord {
 		l.inWord, l.bare = true, true
@@ -161,7 +160,7 @@ func (l *lexer) quoted() {
 	}
 }
 
-// backquoted leaves out what `…` would give.
+// backquoted leaves out the output of `…`.
 func (l *lexer) backquoted() {
 	l.word.WriteByte(opaque)
 	end := strings.IndexByte(l.script[l.at:], '`')
@@ -172,8 +171,8 @@ func (l *lexer) backquoted() {
 	l.at += end + 1
 }
 
-// dollar reads what stands behind a $: the commands of $(…) run too. $NAME stays
-// in the word, for loops to put in its value.
+// dollar reads the element after a $: the commands of $(…) run too. $NAME stays in the word so that
+// loops can replace it by its value.
 func (l *lexer) dollar() {
 	if !strings.HasPrefix(l.script[l.at:], "(") {
 		l.word.WriteByte('$')
@@ -201,7 +200,7 @@ func (l *lexer) dollar() {
 	l.at, l.endless = inner.at, inner.endless
 }
 
-// operator reads what ends a command.
+// operator reads the end of a command.
 func (l *lexer) operator(c byte) {
 	if c == '&' && strings.HasPrefix(l.script[l.at:], ">") {
 		l.endWord()
@@ -252,7 +251,7 @@ func (l *lexer) redirection(c byte) {
 	}
 }
 
-// document reads the word behind << and notes that its text follows.
+// document reads the word after << and notes that its text follows.
 func (l *lexer) document() {
 	next := document{}
 	if strings.HasPrefix(l.script[l.at:], "-") {
@@ -319,7 +318,7 @@ func (l *lexer) endWord() {
 	l.target = nowhere
 }
 
-// endCommand ends the command; piped says that the next one reads what it prints.
+// endCommand ends the command; piped means that the next one reads its output.
 func (l *lexer) endCommand(piped bool) {
 	l.endWord()
 	l.target = nowhere

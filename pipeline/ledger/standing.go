@@ -7,22 +7,22 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// lasting are the words that say for how long, or how often, what a sentence asks for holds.
+// lasting are the words that say for how long, or how often, a request applies.
 var lasting = cuesOf(
 	"from here on", "from this point", "from today on", "henceforth", "moving forward", "in general",
 	"for the rest of", "for the remainder of", "until i say", "until i tell", "until told otherwise", "until further notice", "unless i say", "unless i tell", "unless told otherwise",
 	"starting today", "starting now", "as of now", "as of today", "as long as", "whenever", "every time", "each time", "any time", "anytime", "habit",
 )
 
-// futureOn finds "in future" where it says from when something holds.
+// futureOn matches "in future" if it says since when something applies.
 var futureOn = expression.New(`\bin (?:the )?future(?:[,.!;:]|$| (?:please|use|do|don't|always|never|make|only|you|we|i)\b)`)
 
-// ownActs finds where a sentence is about each thing of a kind that its reader does: "after
-// each change you make", "in anything you write".
+// ownActs matches a sentence about each thing of a kind that its reader does: "after each change
+// you make", "in anything you write".
 var ownActs = expression.New(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you(?: [a-z']+|\b)`)
 
-// general are the words of an opening phrase with which what follows holds in each case, by
-// what the phrase begins with: "in every answer, …", "when you write SQL, …".
+// general are the words of an opening phrase that apply a request to each case, by the first word
+// of the phrase: "in every answer, …", "when you write SQL, …".
 var general = map[string][]string{
 	"for": eachOf, "in": eachOf, "at": eachOf, "on": eachOf, "with": eachOf,
 	"when": eachCase, "if": eachCase, "before": eachCase, "after": eachCase, "once": eachCase, "while": eachCase, "as": eachCase,
@@ -33,44 +33,44 @@ var (
 	eachCase = []string{"each", "every", "any", "you", "your", "we", "a", "an", "something", "anything", "doubt", "possible", "necessary", "needed", "unsure"}
 )
 
-// choosing are the words behind "if you" in advice.
+// choosing are the words after "if you" in advice.
 var choosing = []string{"want", "wish", "need", "like", "would", "prefer", "look", "can"}
 
-// mustBe finds rules of what is made: "every commit should …", "your answers have to …".
+// mustBe matches rules about results: "every commit should …", "your answers have to …".
 var mustBe = expression.New(`^(?:(?:please|and|also|but), |(?:please|and|also|but) )?(?:every|each|all|any|no|your)(?: [\w'-]+){1,4}? (?:should|must|shall|needs?|(?:has|have|ought) to|(?:is|are) to)\b`)
 
-// ruled finds where a person states a rule: "our policy is …", "you are not allowed to …".
+// ruled matches a person's statement of a rule: "our policy is …", "you are not allowed to …".
 var ruled = expression.New(`\b(?:my|our) (?:[\w'-]+ )?(?:rules?|policy|conventions?|guidelines?|standards?|habits?)(?: [\w'-]+){0,3}? (?:is|are)\b` +
 	`|\byou(?:'re| are) (?:not (?:allowed|permitted)|only to|to)\b|\bwithout my\b|\b(?:forbidden|off limits)\b`)
 
-// wantsAll finds wishes for everything of a kind: "I want all new endpoints to …".
+// wantsAll matches wishes for everything of a kind: "I want all new endpoints to …".
 var wantsAll = expression.New(`\b(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:all|every|each|any|no)\b`)
 
-// ruling are the words of which each match of ruled and wantsAll holds one: most sentences hold
-// none, and the expressions take many times as long.
+// ruling are words of which each match of ruled and wantsAll has one. The check is worth it because
+// most sentences have none of them, and the expressions take many times as long.
 var ruling = cuesOf(
 	"rule", "rules", "policy", "convention", "conventions", "guideline", "guidelines", "standard", "standards", "habit", "habits",
 	"you're", "you are", "without my", "forbidden", "off limits", "want", "need", "expect", "like",
 )
 
-// whenYou are the words behind an imperative that make it hold in each case.
+// whenYou are the words after an imperative that apply it to each case.
 var whenYou = cuesOf(
 	"before you", "after you", "when you", "whenever you", "while you", "if you", "unless you", "once you", "unless i", "until i",
 	"after each", "after every", "before each", "before every", "before any", "in all", "in every", "your answers", "your replies", "your responses",
 )
 
-// wishes finds polite wishes of what the reader does: "I'd appreciate it if you …".
+// wishes matches polite wishes about the reader's actions: "I'd appreciate it if you …".
 var wishes = expression.New(`\b(?:i|we|it)(?:'d| would)(?: [a-z]+){1,3} if you\b`)
 
-// doing finds before what an imperative holds: "ask before installing …".
+// doing matches the action that an imperative must precede: "ask before installing …".
 var doing = expression.New(`\bbefore [a-z]+ing\b`)
 
-// longestOrder is the most bytes of a sentence that is read for what it holds of: a longer one
-// is pasted.
+// longestOrder limits the sentences that are examined for their duration, in bytes, because a
+// longer one is pasted.
 const longestOrder = 400
 
-// holdsOn reports whether a sentence in small letters asks for something and says that it
-// holds from then on, or in each case of a kind.
+// holdsOn reports whether a sentence in lower case asks for something and says that it applies
+// from then on, or in each case of a kind.
 func holdsOn(low string) bool {
 	if len(low) > longestOrder {
 		return false
@@ -86,8 +86,8 @@ func holdsOn(low string) bool {
 	return holds && requested(low)
 }
 
-// holdsInCase reports whether a sentence in small letters orders what to do in a case that
-// may come again, or to do one thing and not another.
+// holdsInCase reports whether a sentence in lower case gives an order for a case that may come
+// again, or for one thing over another.
 func holdsInCase(low string) bool {
 	if len(low) > longestOrder {
 		return false
@@ -101,7 +101,7 @@ func holdsInCase(low string) bool {
 	return isImperative(low) && (whenYou.in(low) || doing.MatchString(low) || strings.Contains(low, ", not "))
 }
 
-// isGeneral reports whether an opening phrase says that what follows holds in each case.
+// isGeneral reports whether an opening phrase applies the rest to each case.
 func isGeneral(opening string) bool {
 	words := strings.Fields(opening)
 	if len(words) < 2 {
@@ -123,7 +123,7 @@ var requests = cuesOf(
 	"let's", "can you", "could you", "would you", "will you",
 )
 
-// requested reports whether a sentence in small letters asks its reader for something.
+// requested reports whether a sentence in lower case asks its reader for something.
 func requested(low string) bool {
 	if requests.in(low) {
 		return true
@@ -136,12 +136,12 @@ func requested(low string) bool {
 	return isImperative(low[lasting.end(low):]) // "henceforth use tabs"
 }
 
-// leading are words in front of an imperative.
+// leading are words before an imperative.
 var leading = []string{"please", "also", "and", "but", "so", "then", "just", "kindly", "always", "never", "ok", "okay", "now", "only", "instead", "try to", "make sure to", "do me a favor and", "if possible"}
 
-// isImperative reports whether a clause in small letters begins with an imperative: with a
-// word that looks like a verb and is neither what a statement or a question begins with, nor
-// a noun in front of its verb.
+// isImperative reports whether a clause in lower case begins with an imperative: with a word
+// that looks like a verb, doesn't begin a statement or a question, and isn't a noun before its
+// verb.
 func isImperative(clause string) bool {
 	clause = strings.TrimSpace(clause)
 	for cut := true; cut; {
@@ -182,7 +182,7 @@ func isVerbLike(word string) bool {
 	return true
 }
 
-// startsNoOrder are words with which a statement or a question begins.
+// startsNoOrder are words at the beginning of a statement or a question.
 var startsNoOrder = setOf(`whenever wherever whatever anytime i you he she it we they me us this that these those there here who what which where when why how whose a an the my your his her its our their each
 	every any all some no none both either neither many much few most several another other such in on at by for from to with without about under over after before during since until of
 	off up down out into onto through between among as per if while because although though unless whether and or but so then than once is are was were am been has had does did will would
@@ -190,7 +190,7 @@ var startsNoOrder = setOf(`whenever wherever whatever anytime i you he she it we
 	three today tomorrow yesterday everything anything something nothing everyone someone nobody people again later it's i'm i'd i'll i've you're you'd we're we've we'd that's there's
 	he's she's they're what's don't won't can't couldn't didn't doesn't isn't aren't wasn't let's`)
 
-// finite are words behind a noun that begins a statement.
+// finite are words after a noun that begins a statement.
 var finite = setOf(`is are was were has had have will would can could should shall may might must does do did never always seems seem looks look isn't aren't wasn't doesn't don't didn't won't can't`)
 
 func setOf(words string) map[string]bool {
@@ -201,11 +201,11 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// idioms begin sentences that forbid nothing.
+// idioms begin sentences that look like a prohibition but aren't.
 var idioms = []string{"never mind", "nevermind", "don't worry", "do not worry", "dont worry", "no worries"}
 
-// describes reports whether a sentence in small letters, which has the word always or never, tells
-// of what is or was: "it always fails", "the cache is never filled".
+// describes reports whether a sentence in lower case with the word always or never describes a
+// present or past state: "it always fails", "the cache is never filled".
 func describes(low string) bool {
 	before, behind, word := "", "", ""
 	words := strings.Fields(low)

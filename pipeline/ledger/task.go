@@ -8,17 +8,17 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// Task is a step of the model's own plan, as the client's tool for tasks has it.
+// Task is a step of the model's own plan, as the client's task tool stores it.
 type Task struct {
 	Place // of the last call that changed it
 
-	Made   int    // index of the message whose call says its text
-	ID     string // that calls name it by; empty in a list that each call writes again
+	Made   int    // index of the message whose call has its text
+	ID     string // calls name it so; "" in a list that each call writes completely
 	Text   string // in one line
-	Status string // as the client says it, such as "in_progress"
+	Status string // as the client writes it, such as "in_progress"
 }
 
-// Open reports whether a task is still to be done.
+// Open reports whether a task is unfinished.
 func (t *Task) Open() bool {
 	switch t.Status {
 	case "completed", "complete", "done", "cancelled", "canceled", "deleted":
@@ -36,9 +36,9 @@ const maxTasks = 200
 // taskCharacters bounds the text of one task, in bytes.
 const taskCharacters = 400
 
-// taskCall is what the tools for tasks are given: Claude Code's TodoWrite, TaskCreate and
-// TaskUpdate, opencode's todowrite, Kilo's and Roo's update_todo_list, Codex' update_plan, and
-// the checklist that Cline has in the arguments of every tool.
+// taskCall holds the arguments of task tools: Claude Code's TodoWrite, TaskCreate and TaskUpdate,
+// opencode's todowrite, Kilo's and Roo's update_todo_list, Codex' update_plan, and the checklist
+// that Cline has in the arguments of every tool.
 type taskCall struct {
 	Todos    json.RawMessage `json:"todos"` // a list, or a checklist
 	Plan     json.RawMessage `json:"plan"`
@@ -58,10 +58,10 @@ type listedTask struct {
 	Status  string `json:"status"`
 }
 
-// createdTask finds the number that a client gives a task.
+// createdTask matches the number that a client gives a task.
 var createdTask = expression.New(`#(\d+)`)
 
-// addTasks notes what a call that worked does to the tasks.
+// addTasks notes the effects of a successful call on the tasks.
 func (t *taskTable) addTasks(place Place, call *Made) {
 	tool := call.Tool
 	if i := strings.LastIndex(tool, "__"); i >= 0 {
@@ -127,7 +127,7 @@ func checklist(text string) []listedTask {
 	return list
 }
 
-// list puts a list in place of the tasks there were.
+// list replaces the tasks by a list.
 func (t *taskTable) list(place Place, list []listedTask) {
 	if list == nil {
 		return
@@ -154,7 +154,7 @@ func (t *taskTable) create(place Place, call *Made, said *taskCall) {
 	t.Tasks = append(t.Tasks, Task{Place: place, Made: place.Message, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
 }
 
-// drop takes out the oldest task that is done, or the oldest of all.
+// drop removes the oldest finished task, or the oldest of all.
 func (t *taskTable) drop() {
 	at := 0
 	for i := range t.Tasks {

@@ -12,13 +12,13 @@ import (
 type section struct {
 	title string
 	lines []string // oldest first
-	share int      // of what is left when the sections before had theirs
-	parts string   // what a line is called where some are left out
+	share int      // of the budget left by earlier sections
+	parts string   // the name of a line for the count of omitted ones
 	keeps bool     // the first lines matter most, not the newest
-	order []int    // of the lines, that which matters most first; nil: by keeps
+	order []int    // indexes of the lines, the most important first; nil means by keeps
 
-	costs  []int // of the lines that were measured, the one that matters most first
-	need   int   // tokens of the whole section; more than there are where it cannot fit
+	costs  []int // of the measured lines, the most important first
+	need   int   // tokens of the whole section; more than available if it cannot fit
 	grant  int
 	titled int // tokens of the title
 }
@@ -29,16 +29,14 @@ type line struct {
 	text    string
 }
 
-// listing lists the entries of a ledger as its block shows them.
+// listing lists the entries of a ledger in the form of its block.
 type listing struct{ *Ledger }
 
-// Text writes the ledger as a block for the prompt that takes at most budget
-// tokens by count; it is empty where nothing fits. What the person ordered and the
-// files that were changed come first and are the last to be cut; the other
-// sections share what is left, and what one does not need goes to the others.
-// Where a section is cut the oldest entries go, of the orders first those that are
-// wishes for the work at hand, and a line says how many. The text depends on the
-// entries alone.
+// Text writes the ledger as a block for the prompt that takes at most budget tokens by count; it
+// returns "" if no line fits. The person's orders and the changed files come first and are cut
+// last; the other sections share the rest, and unused shares go to the others. A cut section drops
+// its oldest entries, of the orders first mere wishes for the current work, and a line gives the
+// number. The text depends only on the entries.
 func (l *Ledger) Text(budget int, count func(string) int) string {
 	first, rest := listing{l}.sections()
 	for limit := budget; limit > 0; {
@@ -67,8 +65,8 @@ func (l *Ledger) LeftOut(text string) int {
 	return left
 }
 
-// sections returns the parts of the block: those that come before all others, and
-// the rest. The order within each is the one in which they stand.
+// sections returns the parts of the block: those with priority, and the rest, each in the order of
+// the text.
 func (c listing) sections() (first, rest []*section) {
 	first = []*section{
 		c.orders(),
@@ -121,8 +119,8 @@ func withLines(sections []*section) []*section {
 	return slices.DeleteFunc(sections, func(s *section) bool { return len(s.lines) == 0 })
 }
 
-// WhichHolds says which of so many directives holds where two conflict; of one there is nothing to say. What conflicts
-// is for the model to see: the words alone do not tell.
+// WhichHolds tells the model which of so many directives applies if two conflict; "" for fewer than
+// two. The model must detect conflicts because the words alone do not reveal them.
 func WhichHolds(directives int) string {
 	if directives < 2 {
 		return ""
@@ -154,7 +152,7 @@ func (c listing) typed() []line {
 	return lines
 }
 
-// files returns the files for which at names a message.
+// files returns the files for which at returns a message.
 func (c listing) files(at func(*File) int) []string {
 	var lines []line
 	for i := range c.Files {
@@ -179,7 +177,7 @@ func (c listing) openErrors() []string {
 	return inOrder(lines)
 }
 
-// line says what failed, and how.
+// line describes the failure and its error.
 func (e *Error) line() string {
 	said := e.Tool + " " + e.Subject
 	if e.Excerpt != "" {
@@ -208,7 +206,7 @@ func (c listing) decisions() []string {
 	return inOrder(lines)
 }
 
-// What the block shows of commands: who goes on needs the newest, and what they are about.
+// The limits for commands in the block: the model needs the newest, and their purpose.
 const (
 	shownCommands  = 8
 	shownOfCommand = 100 // characters
@@ -250,7 +248,7 @@ func inOrder(lines []line) []string {
 	return texts
 }
 
-// measure counts what each section needs. It stops at what no section can get.
+// measure counts each section's need. It stops at limit because no section can get more.
 func measure(sections []*section, limit int, count func(string) int) {
 	for _, s := range sections {
 		if s.titled == 0 {
@@ -266,12 +264,12 @@ func measure(sections []*section, limit int, count func(string) int) {
 	}
 }
 
-// at returns the line that matters most but i.
+// at returns the i-th most important line.
 func (s *section) at(i int) string {
 	return s.lines[s.place(i)]
 }
 
-// place returns where the line that matters most but i stands.
+// place returns the index of the i-th most important line.
 func (s *section) place(i int) int {
 	switch {
 	case s.order != nil:
@@ -282,8 +280,8 @@ func (s *section) place(i int) int {
 	return len(s.lines) - 1 - i
 }
 
-// share grants each section what it needs, or where that is too much its share,
-// including what others leave of their shares. It returns what is granted.
+// share grants each section its need, or if that is too much its share, including unused shares of
+// others. It returns the granted sum.
 func share(sections []*section, budget int) int {
 	open, left := slices.Clone(sections), budget
 	for len(open) > 0 {
@@ -301,7 +299,7 @@ func share(sections []*section, budget int) int {
 			granted += s.need
 			return true
 		})
-		if len(open) == before { // nobody leaves anything: all get their shares
+		if len(open) == before { // no section leaves a rest, so each gets its share
 			return budget
 		}
 		left -= granted
@@ -334,7 +332,7 @@ func (s *section) write(text *strings.Builder, count func(string) int) {
 		kept++
 	}
 	if kept == 0 && s.order == nil {
-		return // of orders alone it says something how many there are
+		return // without lines, the count helps only for orders
 	}
 	places := make([]int, kept)
 	for i := range places {
@@ -353,7 +351,7 @@ func (s *section) write(text *strings.Builder, count func(string) int) {
 	}
 }
 
-// leftOut says how many lines are missing.
+// leftOut returns how many lines are missing.
 func (s *section) leftOut(lines int) string {
 	if s.keeps || s.order != nil {
 		return fmt.Sprintf("(%d more %s not shown)\n", lines, s.parts)

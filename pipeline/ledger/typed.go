@@ -8,15 +8,14 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// ourBlocks are the tags of the blocks that this program puts into prompts; what
-// stands in them was said before.
+// ourBlocks are the tags of the blocks that this program puts into prompts; their content was said
+// before.
 var ourBlocks = []string{"compaction-bridge-recovery", "rehydrated-context", "learned-patterns"}
 
-// ourMarks begin our text that ends with the block it stands in.
+// ourMarks begin texts of this program that end with their block.
 var ourMarks = []string{"[AUTO CONTEXT COMPRESSION]", "[CONTEXT SUMMARY]", "[TOOL OUTPUT ARCHIVED]"}
 
-// summaries begin the texts in which clients sum up, or ask to sum up, what went
-// before.
+// summaries begin the texts in which clients sum up, or ask to sum up, the previous conversation.
 var summaries = []string{
 	"This session is being continued from a previous conversation",
 	"Another language model started to solve this problem",
@@ -29,15 +28,15 @@ var summaries = []string{
 	"The current conversation is rapidly running out of context", "Here is the conversation so far:",
 }
 
-// recallQuestion is what opencode asks before its summary.
+// recallQuestion is opencode's question before its summary.
 const recallQuestion = "What did we do so far?"
 
-// OwnWords returns what a text says that was not said before: nothing of a client's
-// summary or of its asking for one, of reminders, and of the blocks of our own.
+// OwnWords returns the new words of a text, without a client's summary or its request for one,
+// without reminders, and without blocks of Palimpsest.
 func OwnWords(text string) string { return conversation.WithoutReminders(ownWords(text)) }
 
-// ownWords returns what a text says that was not said before: nothing of a
-// client's summary, and nothing of a block of our own, wherever it is quoted.
+// ownWords returns the new words of a text, without a client's summary, and without blocks of
+// Palimpsest, even if quoted.
 func ownWords(text string) string {
 	for _, mark := range ourMarks {
 		text, _, _ = strings.Cut(text, mark)
@@ -67,9 +66,9 @@ var injected = []string{
 	"<command-name>/compact</command-name>",
 }
 
-// material are the tags in which clients put what they, tools and other agents
-// say into a user's message. Their content may hold anything, tags included, so
-// each goes from its first opening to its last closing.
+// material are the tags that clients put around texts of their own, of tools and of other agents in
+// a user's message. Their content may hold anything, including tags, so each extends from its first
+// opening to its last closing.
 var material = [...]string{
 	"task-notification", "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-input", "bash-stdout", "bash-stderr",
 	"command-name", "command-message", "environment_context", "environment_details", "user_instructions", "INSTRUCTIONS", "user_rules",
@@ -80,11 +79,11 @@ var material = [...]string{
 	"user_shell_command", "content",
 }
 
-// longestTag is a length that no tag of material exceeds, with the sign behind it.
+// longestTag exceeds the length of each tag of material and the character after it.
 const longestTag = 40
 
-// TypedText returns what a person typed of a text in a user's message: nothing that
-// the client put into it, that was said before, or that a tool returned.
+// TypedText returns the part of a text in a user's message that a person typed, without text of the
+// client, repeated text, and tool results.
 func TypedText(text string) string {
 	if text = ownWords(text); carriesResults(text) {
 		return ""
@@ -92,7 +91,7 @@ func TypedText(text string) string {
 	return strings.TrimSpace(typed(text))
 }
 
-// typed returns what a person typed of a user's text.
+// typed returns the part of a user's text that a person typed.
 func typed(text string) string {
 	text = strings.TrimSpace(conversation.WithoutReminders(text))
 	if startsWith(text, injected) {
@@ -100,7 +99,7 @@ func typed(text string) string {
 	}
 	if strings.Contains(text, "<") {
 		text = withoutMaterial(text, true)
-		// What was typed behind a command stands in a tag of its own.
+		// A command's typed arguments have their own tag.
 		text = strings.NewReplacer("<command-args>", "", "</command-args>", "", "<user_query>", "", "</user_query>", "").Replace(text)
 	}
 	return withoutFences(text)
@@ -139,10 +138,9 @@ func materialIn(text string) []string {
 	return tags
 }
 
-// withoutElement returns a text without what stands from the first <tag …> to the
-// last </tag>. atLine asks for an opening at the start of a line: elsewhere a
-// person names the tag. One that is never closed goes on to the end, unless a
-// person may have typed it.
+// withoutElement returns a text without the part from the first <tag …> to the last </tag>. atLine
+// requires an opening at the start of a line, because elsewhere a person names the tag. An unclosed
+// element extends to the end, unless a person may have typed it.
 func withoutElement(text, tag string, atLine bool) string {
 	from := opening(text, tag, atLine)
 	if from < 0 {
@@ -159,7 +157,7 @@ func withoutElement(text, tag string, atLine bool) string {
 	return text[:from] + text[end+len(closing):]
 }
 
-// opening returns where <tag> or <tag …> begins; -1 if it does not.
+// opening returns the position of <tag> or <tag …>; -1 if absent.
 func opening(text, tag string, atLine bool) int {
 	for at := 0; ; {
 		i := strings.Index(text[at:], "<"+tag)
@@ -176,14 +174,13 @@ func opening(text, tag string, atLine bool) int {
 	}
 }
 
-// startsLine reports whether nothing but white space, or the end of another
-// element, stands on a line so far.
+// startsLine reports whether the current line is blank so far, or ends with another element.
 func startsLine(before string) bool {
 	before = strings.TrimRightFunc(before, func(r rune) bool { return r != '\n' && unicode.IsSpace(r) })
 	return before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")
 }
 
-// withoutFences leaves out code between fences, where each one is closed.
+// withoutFences leaves out code between fences if each one is closed.
 func withoutFences(text string) string {
 	const fence = "```"
 	if strings.Count(text, fence)%2 == 1 || !strings.Contains(text, fence) {
@@ -198,8 +195,8 @@ func withoutFences(text string) string {
 	return kept.String()
 }
 
-// carriesResults reports whether a user's text hands over the result of a tool, as
-// clients without tool calls do: "[read_file for 'a.go'] Result:".
+// carriesResults reports whether a user's text holds the result of a tool, as from clients without
+// tool calls: "[read_file for 'a.go'] Result:".
 func carriesResults(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.HasPrefix(first, "[") && strings.Contains(first, "] Result:")

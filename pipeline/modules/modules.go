@@ -1,4 +1,4 @@
-// Package modules is the list of the modules that are built in.
+// Package modules is the list of the built-in modules.
 package modules
 
 import (
@@ -14,14 +14,14 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Memory is what modules know beside the request. The zero value knows nothing.
+// Memory is the modules' sources besides the request. The zero value disables all of them.
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
-	Archive archive.Searcher      // nil if none
-	Learned *patterns.Cache       // what teams have learned; nil if none
+	Archive archive.Searcher      // optional
+	Learned *patterns.Cache       // approved patterns of teams; optional
 }
 
-// module is a module of the product: what it says of itself, and how it is made.
+// module is a built-in module: its description and its constructor.
 type module struct {
 	description func() pipeline.Description
 	make        func(*tokens.Counter, Memory) pipeline.Module
@@ -40,8 +40,8 @@ func list() []module {
 	}
 }
 
-// All returns the modules that are built in. Which of them run, and in which order,
-// an exchange's config says.
+// All returns the built-in modules. An exchange's config decides which of them run, and in which
+// order.
 func All(counter *tokens.Counter, memory Memory) []pipeline.Module {
 	var all []pipeline.Module
 	for _, module := range list() {
@@ -50,7 +50,7 @@ func All(counter *tokens.Counter, memory Memory) []pipeline.Module {
 	return all
 }
 
-// Catalog returns what all modules say of themselves, by which configs are read, checked,
+// Catalog returns the descriptions of all modules, which define how configs are read, checked,
 // shown and described.
 func Catalog() *pipeline.Catalog { return catalog() }
 

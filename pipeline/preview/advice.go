@@ -13,45 +13,44 @@ import (
 )
 
 const (
-	// AdviceSpan is how far back the sessions go that advice is based on.
+	// AdviceSpan is the age limit of the sessions that advice is based on.
 	AdviceSpan = 30 * 24 * time.Hour
-	// advised bounds how many of them are replayed: the newest.
+	// advised limits how many of them are replayed, the newest first.
 	advised = 100
-	// AdviceEvery is how often the job looks for workspaces whose advice is old.
+	// AdviceEvery is how often the job looks for workspaces with old advice.
 	AdviceEvery = time.Hour
-	// AdviceTimeout bounds one look. Workspaces that it does not come to wait for the next.
+	// AdviceTimeout bounds one pass. Workspaces that it does not reach wait for the next.
 	AdviceTimeout = 30 * time.Minute
-	// adviceAge is how old advice gets before it is made again.
+	// adviceAge is the age at which advice is renewed.
 	adviceAge = 24 * time.Hour
-	// worthSaying is from which share of the prompts' cost on a difference is worth saying.
+	// worthSaying is the minimum difference worth showing, as a share of the prompts' cost.
 	worthSaying = 0.01
 )
 
-// ErrNoAdvice says that no advice has been made for a workspace.
+// ErrNoAdvice means that a workspace has no advice yet.
 var ErrNoAdvice = errors.New("no advice has been made")
 
-// Advice is what the other trigger would have come to in a workspace's recent sessions,
-// beside the one that is set. Both are replayed: neither figure is what was really paid.
+// Advice compares the current trigger with the other one on a workspace's recent sessions. Both are
+// replayed: neither figure is a real payment.
 type Advice struct {
 	MadeAt   time.Time
-	Since    time.Time // sessions that were active since then were replayed
-	Trigger  string    // that was set
-	Sessions int       // that were replayed
-	HasMore  bool      // there were more: the newest were replayed
+	Since    time.Time // only sessions active since then were replayed
+	Trigger  string    // the current one
+	Sessions int       // replayed
+	HasMore  bool      // there were more sessions than the newest ones replayed
 
 	Received                int64 // tokens of their prompts
-	Verbatim, OtherVerbatim int64 // of them, those that go out word for word
+	Verbatim, OtherVerbatim int64 // of them, those sent word for word
 	Cost, OtherCost         int64 // of the prompts, in millionths of a US dollar at list prices
 
 	Dismissed bool
 }
 
-// Saves returns what the other trigger would have saved; less than 0 where it would have
-// cost more.
+// Saves returns how much the other trigger would have saved; negative if it would have cost more.
 func (a *Advice) Saves() int64 { return a.Cost - a.OtherCost }
 
-// IsWorthSaying reports whether the advice has a basis, and something to say about a
-// workspace with a trigger that nobody has dismissed.
+// IsWorthSaying reports whether the advice has enough data and a noticeable difference for a
+// workspace with a trigger, and isn't dismissed.
 func (a *Advice) IsWorthSaying(trigger string) bool {
 	difference := a.Saves()
 	return !a.Dismissed && a.Trigger == trigger && a.Sessions >= fewest && float64(max(difference, -difference)) >= worthSaying*float64(max(1, a.Cost))
@@ -62,8 +61,7 @@ type AdviceStore interface {
 	// Advice returns a workspace's advice. It returns ErrNoAdvice.
 	Advice(ctx context.Context, workspace tenants.WorkspaceID) (Advice, error)
 
-	// KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
-	// dismissed.
+	// KeepAdvice replaces a workspace's advice. Advice for the same trigger stays dismissed.
 	KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, advice Advice) error
 }
 
@@ -81,9 +79,8 @@ type Advisor struct {
 	Now func() time.Time
 }
 
-// Pass makes the advice of all workspaces whose advice is a day old, or whose trigger
-// has changed since, one workspace after the other. A failure in one workspace
-// does not stop the rest.
+// Pass makes the advice of all workspaces whose advice is a day old, or whose trigger has changed
+// since, one workspace after the other. A failure in one workspace does not stop the rest.
 func (a *Advisor) Pass(ctx context.Context) error {
 	workspaces, err := a.Workspaces(ctx)
 	for _, workspace := range workspaces {
@@ -140,7 +137,7 @@ func (p *Preview) advise(ctx context.Context, workspace tenants.WorkspaceID, con
 	}
 	for i := range set {
 		if set[i].Requests == 0 {
-			continue // its messages are no longer kept
+			continue // its messages are no longer stored
 		}
 		advice.Sessions++
 		advice.Received += set[i].Received

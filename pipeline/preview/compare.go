@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// Newest is how many sessions a preview looks at unless it is told otherwise.
+	// Newest is the default number of sessions in a preview.
 	Newest = 40
-	// Most bounds how many it looks at.
+	// Most limits the number of sessions.
 	Most = 200
-	// fewest is how many sessions of its own a workspace needs for a preview of them.
+	// fewest is how many of its own sessions a workspace needs for a preview of them.
 	fewest = 5
 )
 
-// What someone who moves a slider asks for again and again is remembered for a while,
-// of so many of them.
+// The lifetime and number of cached comparisons. Moving a slider asks for the same one again and
+// again.
 const (
 	remembered = 30 * time.Second
 	most       = 64
@@ -36,29 +36,29 @@ const (
 type Preview struct {
 	store  session.Records
 	models *tokens.Models
-	prices func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) // nil if the catalog's hold
+	prices func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) // nil means the catalog's
 	known  *localcache.Cache[string, known]                                                   // by question
 }
 
-// question names what stays the same while someone tries other settings.
+// question returns the key of a comparison's constant inputs while someone tries other settings.
 func question(workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) string {
 	return fmt.Sprintf("%s %d %q %s %s", workspace, picked.Newest, picked.Client, picked.Since, saved.YAML())
 }
 
-// known is what every comparison with the same saved settings begins with.
+// known is the common beginning of all comparisons with the same saved settings.
 type known struct {
 	recorded []session.Recorded
 	found    Comparison
 }
 
-// Comparison is what two settings make of the same sessions.
+// Comparison is the result of two settings on the same sessions.
 type Comparison struct {
-	IsSample bool    // of a bundled sample: the workspace has too few sessions of its own
-	Was      Figures // what happened, under whatever the settings were then; of a sample nothing
-	Saved    Figures // with the settings as they are saved
-	Wanted   Figures // and with others
+	IsSample bool    // of a bundled sample, because the workspace has too few sessions
+	Was      Figures // as recorded, under the settings at the time; zero for a sample
+	Saved    Figures // with the saved settings
+	Wanted   Figures // with the other settings
 
-	// The same session by session, the newest first.
+	// The same by session, the newest first.
 	SavedEach, WantedEach []Session
 }
 
@@ -71,14 +71,15 @@ func New(store session.Records, models *tokens.Models) *Preview {
 	return &Preview{store: store, models: models, known: known}
 }
 
-// WithPrices has the prices that read returns of a workspace hold in place of the catalog's, and returns p.
+// WithPrices makes p use the prices that read returns for a workspace instead of the catalog's, and
+// returns p.
 func (p *Preview) WithPrices(read func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error)) *Preview {
 	p.prices = read
 	return p
 }
 
-// Compare compares two configs on the sessions of a workspace that are picked, as they
-// were at most half a minute ago.
+// Compare compares two configs on the picked sessions of a workspace. The sessions may be up to
+// half a minute old.
 func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved, wanted pipeline.Config) (Comparison, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, pi
 	return found, err
 }
 
-// remembered returns what standing does, as it was at most half a minute ago.
+// remembered returns the result of standing, up to half a minute old.
 func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
 	return p.known.Load(ctx, question(workspace, picked, saved), func(ctx context.Context) (known, error) {
@@ -101,7 +102,7 @@ func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID,
 	})
 }
 
-// standing returns the sessions and what the saved settings make of them.
+// standing returns the sessions and their figures with the saved settings.
 func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	recorded, err := p.store.Recorded(ctx, workspace, picked)
 	if err != nil {
@@ -126,14 +127,14 @@ func (p *Preview) run(ctx context.Context, workspace tenants.WorkspaceID, config
 		if err != nil {
 			return nil, fmt.Errorf("prices of the workspace: %w", err)
 		}
-		set.Prices = read.Prices // windows are those that were recorded
+		set.Prices = read.Prices // keep the recorded windows
 	}
 	lookup := func(name string) tokens.Model { return set.On(p.models.Lookup(name), name) }
 	return each(ctx, compressing(config), lookup, recorded, atOnce)
 }
 
-// compressing returns a config for the module that compresses. A pipeline without the
-// module sends what it is sent.
+// compressing returns a config for the module that compresses. A pipeline without the module sends
+// prompts unchanged.
 func compressing(config pipeline.Config) pipeline.Config {
 	if !config.Runs(ipc.Name) {
 		pipeline.Change[ipc.Config](&config).DeepestLevel = 0

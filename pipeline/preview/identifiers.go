@@ -24,33 +24,31 @@ import (
 	"palimpsest/tenants"
 )
 
-// What is read at most to count identifiers: so many sessions, so many bytes of each, and
-// of all.
+// The limits for counting identifiers: sessions, bytes of each session, and bytes of all.
 const (
 	mostRead   = 10
 	mostOfOne  = 8 << 20
 	mostOfText = 24 << 20
 )
 
-// Texts is where someone reads what was said in sessions.
+// Texts gives access to the texts of sessions.
 type Texts struct {
 	Archive archive.Reader
 	Codecs  map[conversation.Format]wire.Codec
-	MayRead func(apiKey uuid.UUID) bool // the sessions of an API key
+	MayRead func(apiKey uuid.UUID) bool // whether the caller may read the sessions of an API key
 	Within  time.Duration               // sessions that are not replayed by then don't count
 }
 
-// Identifiers is how many identifiers turns take up from earlier ones, and how many of
-// them the prompt before such a turn has with each of some configs, see fidelity.Names.
+// Identifiers is how many identifiers turns reuse from earlier ones, and how many of them the
+// prompt before such a turn contains with each of some configs, see fidelity.Names.
 type Identifiers struct {
-	Sessions int // that were read
+	Sessions int // replayed
 	TakenUp  int
 	Held     []int // with each config
 }
 
-// Identifiers compares configs on the newest of the sessions that are picked whose text may be
-// read. It replays the originals, which takes longer than Compare. saved is the config of the
-// workspace.
+// Identifiers compares configs on the newest of the picked sessions whose text may be read. It
+// replays the originals, which takes longer than Compare. saved is the config of the workspace.
 func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil || standing.found.IsSample {
@@ -65,7 +63,7 @@ func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID
 	return found, err
 }
 
-// identifiers adds up the sessions. Where the time is up, those that it came to come with the error.
+// identifiers adds up the sessions. On a timeout it returns the finished ones with the error.
 func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID, texts Texts, recorded []session.Recorded, configs []pipeline.Config) (Identifiers, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
@@ -102,8 +100,7 @@ func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID
 	return sum, err
 }
 
-// readable returns the sessions that may be read, have all of their text, and are not too
-// large.
+// readable returns the sessions that may be read, have all of their text, and are not too large.
 func (t *Texts) readable(ctx context.Context, workspace tenants.WorkspaceID, recorded []session.Recorded) ([]*session.Recorded, error) {
 	var readable []*session.Recorded
 	left := mostOfText

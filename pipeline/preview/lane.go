@@ -16,8 +16,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// lane runs the requests of a recorded conversation, one after the other, as a lane
-// of the proxy does.
+// lane runs the requests of a recorded conversation, one after the other, like a lane of the proxy.
 type lane struct {
 	config   pipeline.Config
 	model    tokens.Model
@@ -27,16 +26,16 @@ type lane struct {
 	talk
 
 	whole pipeline.Conversation
-	fixed int // o200k tokens of what precedes the messages
+	fixed int // o200k tokens before the messages
 
 	projection *session.Projection
 	attempts   session.Attempts
 	heat       session.CacheState
-	sent       int // size of the last prompt as it would go out
+	sent       int // size of the last prompt as compressed
 	received   int // and as the client sent it
 }
 
-// talk is the messages of a lane as the module reads and counts them.
+// talk is the messages of a lane with the functions to read and count them.
 type talk struct {
 	codec   wire.Codec
 	body    *wire.Envelope
@@ -54,7 +53,7 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 	return laneOf(config, model, recorded, ipc.New(countMessage).Remembering(), messages), nil
 }
 
-// laneOf returns a lane with messages, which the module counts as they are counted.
+// laneOf returns a lane with messages for a module.
 func laneOf(config pipeline.Config, model tokens.Model, recorded *session.Recorded, module *ipc.Module, messages talk) *lane {
 	l := &lane{config: config, model: model, recorded: recorded, module: module, talk: messages}
 	if l.model.TokensPerO200k == 0 {
@@ -66,8 +65,8 @@ func laneOf(config pipeline.Config, model tokens.Model, recorded *session.Record
 	return l
 }
 
-// precedes returns the o200k tokens of system prompt and tools: what the first request
-// had beside its messages.
+// precedes returns the o200k tokens of system prompt and tools: the first request without its
+// messages.
 func (l *lane) precedes() int {
 	for _, sent := range l.recorded.Requests {
 		if sent.Position > len(l.whole.Digests) || sent.Before == 0 {
@@ -88,7 +87,7 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 	for i := range l.recorded.Requests {
 		sent := &l.recorded.Requests[i]
 		if sent.Position < 1 || sent.Position > len(l.whole.Digests) {
-			continue // its messages are no longer kept
+			continue // its messages are no longer stored
 		}
 		if ctx.Err() != nil {
 			return Session{}, ctx.Err()
@@ -105,8 +104,8 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 	return figures, nil
 }
 
-// next returns how many messages the client's next request has: those of request i if it
-// has no more, or is the last.
+// next returns how many messages the client's next request has, or those of request i if the next
+// one has no more or does not exist.
 func (l *lane) next(i int) int {
 	position := l.recorded.Requests[i].Position
 	if i+1 == len(l.recorded.Requests) {
@@ -115,7 +114,7 @@ func (l *lane) next(i int) int {
 	return min(max(position, l.recorded.Requests[i+1].Position), len(l.digests))
 }
 
-// holds returns what says whether a prompt has a name.
+// holds returns a function that reports whether a prompt contains a name.
 func holds(exchange *pipeline.Exchange) func(name string) bool {
 	var messages [][]byte
 	for _, piece := range exchange.Pieces() {
@@ -132,7 +131,7 @@ func holds(exchange *pipeline.Exchange) func(name string) bool {
 	}
 }
 
-// send takes one request through the module, and returns it as it would go out.
+// send runs one request through the module, and returns it in the form to send.
 func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (*pipeline.Exchange, error) {
 	exchange := l.exchange(sent)
 	standing := exchange.Projection
@@ -187,7 +186,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (
 	return exchange, nil
 }
 
-// exchange returns a request as the module sees it.
+// exchange returns a request in the form that the module reads.
 func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 	messages := l.whole
 	messages.Digests, messages.Turns, messages.Chain = l.whole.Digests[:sent.Position], until(l.whole.Turns, sent.Position), l.whole.Chain[:sent.Position+1]
@@ -228,8 +227,8 @@ func until(turns []conversation.Turn, position int) []conversation.Turn {
 
 func (l *lane) scale(size int) int { return int(float64(size) * l.model.TokensPerO200k) }
 
-// unchanged returns the o200k tokens of the messages that two prompts of a lane have
-// in common before the first one that differs. Either may be nil: the originals.
+// unchanged returns the o200k tokens of the messages that two prompts of a lane have in common
+// before the first one that differs. A nil projection means the originals.
 func unchanged(digests []conversation.Digest, before, after *session.Projection) int {
 	same := 0
 	for i := 0; i < len(digests); {
@@ -248,8 +247,7 @@ func unchanged(digests []conversation.Digest, before, after *session.Projection)
 	return same
 }
 
-// replaced returns the o200k tokens of the messages that others stand for in a prompt, at
-// a level or deeper.
+// replaced returns the o200k tokens of the messages that a prompt replaces, at a level or deeper.
 func replaced(digests []conversation.Digest, projection *session.Projection, level int) int {
 	if projection == nil {
 		return 0
@@ -266,8 +264,8 @@ func replaced(digests []conversation.Digest, projection *session.Projection, lev
 	return sum
 }
 
-// partAt returns the part of a projection that stands for a message; one without Raw
-// where the message stands for itself.
+// partAt returns the part of a projection that replaces a message, or a part without Raw if the
+// message is unchanged.
 func partAt(projection *session.Projection, message int) session.Part {
 	if projection != nil && message < projection.Covers {
 		for _, part := range projection.Parts {
@@ -279,7 +277,7 @@ func partAt(projection *session.Projection, message int) session.Part {
 	return session.Part{From: message, To: message + 1}
 }
 
-// without returns what the cheaper of the prompts costs that savings are counted against.
+// without returns the cost of the cheaper prompt that savings are compared with.
 func (l *lane) without(baseline cost.Baseline, isWarm bool) int64 {
 	least := l.costs(isWarm, l.received, baseline.Sent)
 	if size, summary, ok := baseline.Compacted(l.model.Price, l.recorded.TTL > 0); ok {
@@ -288,8 +286,8 @@ func (l *lane) without(baseline cost.Baseline, isWarm bool) int64 {
 	return least
 }
 
-// costs returns what a prompt costs, in millionths of a US dollar, of which so many
-// tokens stood in the last one.
+// costs returns the cost of a prompt, in millionths of a US dollar, if so many of its tokens were
+// in the last one.
 func (l *lane) costs(isWarm bool, shared, size int) int64 {
 	price := l.model.Price
 	if l.recorded.TTL == 0 {

@@ -11,32 +11,33 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Figures are what settings make of recorded conversations. Tokens are the models',
-// money is in millionths of a US dollar at list prices, for prompts alone.
+// Figures are the result of settings on recorded conversations. Tokens are the models', money is in
+// millionths of a US dollar at list prices, for prompts alone.
 type Figures struct {
-	Sessions int // that were looked at
+	Sessions int // examined
 	Requests int
 
 	Epochs   int   // steps in which a prompt was compressed
 	Rewrites int   // of them, those that a provider had to write to a warm cache again
 	Received int64 // tokens of all prompts as the clients sent them
-	Sent     int64 // and as they would go out
-	Verbatim int64 // of Received, those that would go out word for word; of what was recorded not known
-	AtL3     int64 // of Received, those that would go out as one line a block; of what was recorded not known
-	Deepest  int   // deepest level that anything reached
+	Sent     int64 // and as compressed
+	Verbatim int64 // of Received, those sent word for word; unknown for recorded figures
+	AtL3     int64 // of Received, those sent as one line a block; unknown for recorded figures
+	Deepest  int   // deepest level of all parts
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
-	Cost     int64 // what the prompts would cost as they would go out; of what was recorded not known
-	Net      int64 // what the prompts would cost as the clients could have sent them, less what they cost: see cost.Baseline
-	Reach    int   // requests that could not have been sent as they came; none of Net is theirs
+	Cost     int64 // of the compressed prompts; unknown for recorded figures
+	Net      int64 // cost of the prompts as the clients could have sent them, less the cost of the compressed ones: see cost.Baseline
+	Reach    int   // requests that could not have been sent unchanged; they don't count in Net
 
-	// Of Received and Sent, those of requests that count as Reach. They are no savings.
+	// The part of Received and Sent in requests that count as Reach. It is not a saving.
 	ReachReceived, ReachSent int64
 }
 
-// Saved returns how many tokens would not be sent of prompts that could have been sent as they came.
+// Saved returns how many tokens of prompts that could have been sent unchanged are not sent.
 func (f *Figures) Saved() int64 { return f.Sendable() - (f.Sent - f.ReachSent) }
 
-// Sendable returns the tokens of the prompts that could have been sent as they came: what Saved is a share of.
+// Sendable returns the tokens of the prompts that could have been sent unchanged: the basis of
+// Saved.
 func (f *Figures) Sendable() int64 { return f.Received - f.ReachReceived }
 
 // add adds the figures of other sessions.
@@ -58,22 +59,21 @@ func (f *Figures) add(other Figures) {
 	f.ReachSent += other.ReachSent
 }
 
-// Session is what settings make of one recorded conversation.
+// Session is the result of settings on one recorded conversation.
 type Session struct {
 	Figures
 
-	// How full the fullest prompt makes its window, in thousandths: as the client sent it,
-	// and as it would go out. 0 where no window is known.
+	// The largest prompt's share of its window, in thousandths: as the client sent it, and as
+	// compressed. 0 if the window is unknown.
 	FullBefore, FullSent int
 
-	// How many identifiers its turns take up from earlier ones, and how many of these the
-	// prompts before had. Only a replay of the originals knows.
+	// How many identifiers its turns reuse from earlier ones, and how many of these the prompts
+	// before contained. Only a replay of the originals sets them.
 	TakenUp, Held int
 }
 
-// each returns what a config would have made of each of the recorded conversations, some
-// at the same time. Lanes without a request whose window is known count as sessions and
-// with what was sent.
+// each returns the result of a config on each of the recorded conversations, some at the same time.
+// Lanes without a known window count as sessions, with the recorded tokens.
 func each(ctx context.Context, config pipeline.Config, lookup func(name string) tokens.Model, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)
@@ -102,8 +102,7 @@ func sum(sessions []Session) Figures {
 	return all
 }
 
-// Actual returns what was recorded of conversations: what the settings of then made of
-// them.
+// Actual returns the recorded figures of conversations: the result of the settings at the time.
 func Actual(recorded []session.Recorded) Figures {
 	var all Figures
 	for i := range recorded {

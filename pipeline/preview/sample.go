@@ -10,15 +10,15 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// What the bundled sample is made of: sessions of coding agents as they are on the
-// average, invented, the same every time.
+// The parameters of the bundled sample: invented average sessions of coding agents, the same every
+// time.
 const (
 	sampleModel  = "claude-sonnet-4-5"
 	sampleWindow = 200_000
 	sampleFixed  = 18_000 // tokens of system prompt and tools
 )
 
-// sample returns conversations for a workspace that has too few of its own.
+// sample returns conversations for a workspace with too few of its own.
 func sample() []session.Recorded {
 	random := rand.New(rand.NewPCG(40, 7)) //nolint:gosec // the same every time
 	results := []int{40, 90, 200, 350, 600, 900, 1600, 2800, 5200, 9000}
@@ -40,7 +40,7 @@ func sample() []session.Recorded {
 			add(conversation.User, conversation.HasResult, results[random.IntN(len(results))])
 			at = at.Add(time.Duration(8+random.IntN(25)) * time.Second)
 			if turn%45 == 44 {
-				at = at.Add(20 * time.Minute) // someone went away
+				at = at.Add(20 * time.Minute) // a pause of the person
 			}
 		}
 		recorded = append(recorded, one)

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// charactersPerToken is how many characters of a stand-in are counted as a token.
+	// charactersPerToken is how many characters of a stand-in count as one token.
 	charactersPerToken = 4
-	// longestResult is how many characters the stand-in for a result has at most: enough
-	// to be cut at L1.
+	// longestResult is the maximum of characters of a result's stand-in: enough to be cut at L1.
 	longestResult = 240
-	// longestText is the same of other messages: a first sentence of the length that
-	// records keep on the average, and no more.
+	// longestText is the same for other messages: only a first sentence, with the average length in
+	// records.
 	longestText = 170
 )
 
-// filler is what stand-ins say: a sentence of some length, and more.
+// filler is the text of stand-ins: a sentence of average length, and more.
 const filler = " of the messages that are counted here says so much in its first sentence as one does on the average of those that were measured, " +
 	"which is what a record keeps of it at the second level. The rest of the text is there to be cut, and says nothing that any later turn would use again and again. "
 
-// argument is what a call's stand-in says beside its id: as much as a record keeps of a
-// call and the names in it that later turns use.
+// argument is the text of a call's stand-in after its id: as long as the average record of a call
+// with the names in it that later turns use.
 const argument = " of the work in hand, which names a file or two and a flag, as commands do on the average of all these"
 
 // standIns returns a stand-in for each message of a lane.
@@ -55,7 +54,7 @@ func standIns(messages []session.Counted) (talk, error) {
 	return talk{codec: codec, body: envelope, digests: digests(messages), count: countText}, nil
 }
 
-// digests returns what is known of messages, each with a name of its own.
+// digests returns digests of messages, each with a unique name.
 func digests(messages []session.Counted) []conversation.Digest {
 	known := make([]conversation.Digest, len(messages))
 	for i, message := range messages {
@@ -65,11 +64,11 @@ func digests(messages []session.Counted) []conversation.Digest {
 	return known
 }
 
-// pairs returns the calls of each message and the call that each message with a
-// result answers. A message may answer several calls; its stand-in answers one.
+// pairs returns the calls of each message and the call that each message with a result answers. A
+// message may answer several calls; its stand-in answers one.
 func pairs(messages []session.Counted) (calls map[int][]string, results map[int]string) {
 	calls, results = map[int][]string{}, map[int]string{}
-	var open []int // messages with calls that nothing has answered yet
+	var open []int // messages with unanswered calls
 	last := -1
 	for i, message := range messages {
 		switch {
@@ -105,20 +104,20 @@ func appendBlocks(body []byte, i int, message session.Counted, calls []string, r
 		body = append(append(body, `","name":"Bash","input":{"command":"step `...), call...)
 		body = append(append(body, argument...), `"}},`...)
 	}
-	return body[:len(body)-1] // there is one at least
+	return body[:len(body)-1] // there is at least one block
 }
 
-// appendWords appends so many characters, in sentences, that no other message has.
+// appendWords appends so many characters, in sentences that differ in each message.
 func appendWords(body []byte, i, characters int) []byte {
 	start := len(body)
 	body = append(strconv.AppendInt(body, int64(i), 10), filler...)
 	return body[:start+characters]
 }
 
-// countText counts what is made of stand-ins by its characters.
+// countText counts the module's texts about stand-ins by their characters.
 func countText(text string) int { return len(text)/charactersPerToken + 1 }
 
-// countMessage counts a stand-in, or what is made of it, by its characters.
+// countMessage counts a stand-in, or the module's message about it, by its characters.
 func countMessage(message conversation.Message) int {
 	characters := 0
 	for i := range message.Blocks {

@@ -9,33 +9,31 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Piece is a stretch of a prompt as a provider's cache sees it: what precedes the
-// conversation, or one message.
+// Piece is a part of a prompt in a provider's cache: everything before the conversation, or one
+// message.
 type Piece struct {
 	Sum    conversation.Hash // of its bytes, without cache markers
 	Tokens int
 }
 
-// Cache models a provider's prompt cache: a prefix of pieces is cached if it was
-// sent byte for byte within the time to live, by whichever request. The zero value
-// is empty and forgets nothing.
+// Cache models a provider's prompt cache: a prefix of pieces is cached if any request sent it byte
+// for byte within the time to live. The zero value is empty and never expires.
 type Cache struct {
-	TTL time.Duration // 0 if nothing expires
+	TTL time.Duration // 0 if pieces never expire
 
 	until map[conversation.Hash]time.Time // of each prefix that was sent
-	last  conversation.Hash               // all of the prompt before
-	size  int                             // and the number of its pieces; 0 if it was never written
+	last  conversation.Hash               // the whole previous prompt
+	size  int                             // and the number of its pieces; 0 before the first prompt
 }
 
-// Use is how a prompt met the cache. Its tokens are those of the pieces.
+// Use is a prompt's use of the cache. Its tokens are those of the pieces.
 type Use struct {
 	Read  int  // came from the cache
 	Write int  // was new to it
-	Bust  bool // the prompt before is no prefix of this one, whether or not it had expired
+	Bust  bool // the previous prompt is not a prefix of this one, even if it had expired
 }
 
-// Send sends a prompt at a time and returns how it met the cache. Times must not
-// go back.
+// Send sends a prompt at a time and returns its use of the cache. Times must not go back.
 func (c *Cache) Send(now time.Time, prompt []Piece) Use {
 	if c.until == nil {
 		c.until = make(map[conversation.Hash]time.Time)
@@ -61,8 +59,8 @@ func (c *Cache) Send(now time.Time, prompt []Piece) Use {
 	return use
 }
 
-// usage returns a use as a provider reports it, each count times factor: what was kept for
-// an hour apart, and what an automatic cache took in as plain input.
+// usage returns a use as a provider reports it, each count times factor. It counts writes for an
+// hour separately, and writes of an automatic cache as plain input.
 func (c Config) usage(use Use, factor float64) wire.Usage {
 	usage := wire.Usage{Reported: true, CacheRead: scale(use.Read, factor)}
 	written := scale(use.Write, factor)
@@ -77,7 +75,7 @@ func (c Config) usage(use Use, factor float64) wire.Usage {
 	return usage
 }
 
-// cost returns what a use costs in millionths of a US dollar.
+// cost returns the cost of a use in millionths of a US dollar.
 func (c Config) cost(use Use, price tokens.Price) int64 {
 	usage := c.usage(use, 1)
 	return price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, 0)

@@ -1,6 +1,6 @@
-// Package replay runs a recorded conversation through the pipeline as its client
-// would have sent it, request by request, without a provider: the prompts are
-// real, the provider's usage and its prompt cache are modelled.
+// Package replay runs a recorded conversation through the pipeline as its client would have sent
+// it, request by request, without a provider: the prompts are real, the provider's usage and its
+// prompt cache are modeled.
 package replay
 
 import (
@@ -27,29 +27,29 @@ import (
 	"palimpsest/tenants"
 )
 
-// Config says how to replay.
+// Config configures a replay.
 type Config struct {
 	Format   conversation.Format
 	Pipeline pipeline.Config
-	Window   int // context window in tokens; 0: the model's
+	Window   int // context window in tokens; 0 means the model's
 
-	// Clock returns the time of each request, counted from 0; nil is the time at
-	// which it is replayed. Times must not go back.
+	// Clock returns the time of each request, counted from 0; nil means the time of the replay.
+	// Times must not go back.
 	Clock func(request int) time.Time
 
-	// TTL is how long the provider's cache keeps what it was sent; 0: for ever. What is
-	// kept for an hour is reported, and priced, as such.
+	// TTL is how long the provider's cache keeps its entries; 0 means forever. Entries kept for an
+	// hour are reported, and priced, as such.
 	TTL time.Duration
 
-	// Automatic says that the provider caches without being asked, and reports what it
-	// takes in as plain input.
+	// Automatic means that the provider caches automatically, and reports cache writes as plain
+	// input.
 	Automatic bool
 
-	// Models are models that are not as the table has them.
+	// Models replace models of the table.
 	Models []tokens.Model
 
-	// Validate returns the provider's complaint about a body, if it has one; nil
-	// checks nothing.
+	// Validate returns the provider's complaint about a body, if it has one; nil disables the
+	// check.
 	Validate func(format conversation.Format, body []byte) error
 }
 
@@ -58,14 +58,14 @@ type Step struct {
 	Number         int     `json:"number"`
 	Messages       int     `json:"messages"`
 	Before         int     `json:"before"` // estimate of the prompt in tokens as the client sent it
-	After          int     `json:"after"`  // and as it would go out
+	After          int     `json:"after"`  // and as compressed
 	Compression    string  `json:"compression"`
 	Levels         [4]int  `json:"levels"` // turns at L0 to L3
 	Epochs         int     `json:"epochs"` // so far
-	Shared         float64 `json:"shared"` // share of the prompt's tokens that the one before began with
-	Bust           bool    `json:"bust"`   // the one before is no prefix of this prompt
+	Shared         float64 `json:"shared"` // share of the prompt's tokens in common with the beginning of the previous one
+	Bust           bool    `json:"bust"`   // the previous prompt is not a prefix of this one
 	CostMicroUSD   int64   `json:"cost_microusd"`
-	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, were the window large enough
+	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, if the window were large enough
 	Invalid        string  `json:"invalid,omitempty"`
 
 	Certificate session.Certificate `json:"certificate,omitempty"` // of a compaction
@@ -73,17 +73,17 @@ type Step struct {
 	Sent Sent `json:"-"`
 }
 
-// Sent is what would go out at a step of a replay, and what the pipeline did for it.
+// Sent is the request of a step of a replay, and the pipeline's work for it.
 type Sent struct {
-	Body       []byte              // as it would go out
-	Lane       *session.Lane       // nil if none was resolved
-	Projection *session.Projection // what stands for the first messages; nil: they do
+	Body       []byte              // the request to the provider
+	Lane       *session.Lane       // nil if unresolved
+	Projection *session.Projection // replaces the first messages; nil leaves them unchanged
 	Report     pipeline.Report
 	Use        Use           // of the provider's cache, in o200k tokens
-	Elapsed    time.Duration // until the body was ready to go out
+	Elapsed    time.Duration // until the body was ready
 }
 
-// Sum is a whole replay.
+// Sum is the total of a replay.
 type Sum struct {
 	Exchanges      int   `json:"exchanges"`
 	Epochs         int   `json:"epochs"`
@@ -94,7 +94,7 @@ type Sum struct {
 	DirectMicroUSD int64 `json:"direct_microusd"`
 }
 
-// Difference returns the cost against no proxy, in percent.
+// Difference returns the cost relative to no proxy, in percent.
 func (s *Sum) Difference() float64 {
 	if s.DirectMicroUSD == 0 {
 		return 0
@@ -139,8 +139,8 @@ func New(config Config) (*Replay, error) {
 	}, nil
 }
 
-// Run replays one body: each prefix of its conversation that ends where the model
-// is to speak is sent as a request. It calls each for every exchange.
+// Run replays one body: it sends each prefix of its conversation before an answer of the model as a
+// request. It calls each for every exchange.
 func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (Sum, error) {
 	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *Replay) Originals(lane uuid.UUID) map[int][]byte {
 	return originals
 }
 
-// answered is what a modelled provider reports.
+// answered is the report of a modeled provider.
 type answered struct {
 	sent  prompt.Sent
 	usage wire.Usage
@@ -231,7 +231,7 @@ func (r *Replay) step(ctx context.Context, body []byte, headers http.Header, cac
 	return step, answered{sent: written.Sent(), usage: r.config.usage(use, exchange.Model.TokensPerO200k)}, nil
 }
 
-// pieces returns a body as a provider's cache sees it.
+// pieces splits a body into the pieces of a provider's cache.
 func (r *Replay) pieces(body []byte) ([]Piece, error) {
 	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *Replay) pieces(body []byte) ([]Piece, error) {
 	for i, digest := range digests {
 		sum := digest.Sum
 		if digest.Markers > 0 {
-			sum = sha256.Sum256(r.codec.Mark(envelope.Element(i), "")) // a moved cache marker is no change
+			sum = sha256.Sum256(r.codec.Mark(envelope.Element(i), "")) // a moved cache marker is not a change
 		}
 		pieces = append(pieces, Piece{Sum: sum, Tokens: digest.Tokens})
 	}
@@ -261,9 +261,8 @@ func rawBytes(parts []json.RawMessage) [][]byte {
 	return raw
 }
 
-// Ends returns the lengths of those prefixes of a conversation that are requests:
-// the model is to speak next. A system message behind a message of the user belongs to
-// that request.
+// Ends returns the lengths of those prefixes of a conversation that are requests: the model's
+// answer is next. A system message after a message of the user belongs to that request.
 func Ends(messages []conversation.Digest) []int {
 	starts := make(map[int]bool)
 	for _, turn := range conversation.Turns(messages) {
@@ -288,7 +287,7 @@ func Ends(messages []conversation.Digest) []int {
 	return ends
 }
 
-// Detect returns the format of a body by its members; empty for none.
+// Detect returns the format of a body by its members; "" if unknown.
 func Detect(body []byte) conversation.Format {
 	codec, known := formats.Recognize(body)
 	if !known {

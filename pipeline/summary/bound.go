@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	// maxTokens is how many tokens a summary has at most, in any window.
+	// maxTokens is the maximum of tokens of a summary, in any window.
 	maxTokens = 8_000
 
-	// maxShare is the part of the window that it has at most.
+	// maxShare is its maximum share of the window.
 	maxShare = 0.05
 
-	// longItem is the shortest item, in characters, that is cut before items go.
+	// longItem is the size, in characters, to which longer items are cut before any item is
+	// dropped.
 	longItem = 600
 )
 
 // Budget returns how many tokens a summary may have in a window.
 func Budget(window int) int { return min(maxTokens, int(maxShare*float64(window))) }
 
-// bound takes items out of a document until its text has at most so many tokens,
-// always in the same order: what other parts of the prompt and the archive can
-// replace goes first, what a person ordered last, and of each list the oldest.
+// bound takes items out of a document until its text has at most so many tokens, always in the same
+// order: first those that other parts of the prompt and the archive can replace, last a person's
+// orders, and of each list the oldest.
 func (d *document) bound(budget int, count func(string) int) {
 	if count(d.String()) <= budget {
 		return
@@ -40,8 +41,8 @@ func (d *document) bound(budget int, count func(string) int) {
 				if count(d.String()) <= budget {
 					return
 				}
-				// As many as are too many at least, so that long lists are not
-				// counted again for each of their items.
+				// Drop several at once, so that long lists are not counted again for each of their
+				// items.
 				n := max(1, (len(*step.items)-keep-kept(gone[step.items]))/8)
 				drop(step.items, n, step.fromEnd, gone)
 			}
@@ -49,10 +50,10 @@ func (d *document) bound(budget int, count func(string) int) {
 	}
 }
 
-// step is a list that items are taken from.
+// step is a list from which items are taken.
 type step struct {
 	items   *[]string
-	fromEnd bool // the items at the end go first
+	fromEnd bool // items at the end go first
 }
 
 func (d *document) steps() []step {
@@ -71,11 +72,10 @@ func (d *document) steps() []step {
 	}
 }
 
-// kept is 1 for a list that ends or begins with a line about what is gone.
+// kept is 1 for a list with a line about dropped items.
 func kept(gone int) int { return min(gone, 1) }
 
-// drop takes n items from one end of a list and leaves a line about all that are
-// gone from there.
+// drop takes n items from one end of a list and leaves a line about all items dropped there.
 func drop(items *[]string, n int, fromEnd bool, gone map[*[]string]int) {
 	note := kept(gone[items])
 	list := *items

@@ -2,13 +2,13 @@ package summary
 
 import "palimpsest/pipeline/tokens"
 
-// The forms in which a model is asked.
+// The ways to ask a model.
 const (
-	FormOwn    = "own"    // a request of its own, with the turns shortened
-	FormCached = "cached" // the lane's last prompt goes on
+	FormOwn    = "own"    // a separate request, with the turns shortened
+	FormCached = "cached" // continues the lane's last prompt
 )
 
-// offer is what asking in one form would cost.
+// offer is the cost of asking in one form.
 type offer struct {
 	model  tokens.Model
 	input  int // tokens of the prompt
@@ -16,9 +16,8 @@ type offer struct {
 	output int
 }
 
-// microUSD returns the price of an offer. Without a published price, cached input
-// counts a tenth and output five times as much as input: so it is with all
-// providers that publish theirs.
+// microUSD returns the price of an offer. Without a published price, cached input counts a tenth
+// and output five times as much as input, as with all providers that publish theirs.
 func (o offer) microUSD() float64 {
 	price := o.model.Price
 	if price.Input == 0 {
@@ -28,11 +27,11 @@ func (o offer) microUSD() float64 {
 	return price.Input*float64(o.input-o.cached) + price.CacheRead*float64(o.cached) + price.Output*float64(o.output)
 }
 
-// ridesCheaper reports whether going on from the cached prompt costs less than a
-// request of its own. What has no published price is compared with itself only.
+// ridesCheaper reports whether continuing the cached prompt costs less than a separate request. A
+// model without a published price is compared only with itself.
 func ridesCheaper(base, own offer) bool {
 	if base.cached == 0 {
-		return false // nobody knows that anything is cached
+		return false // no known cache entry
 	}
 	if (base.model.Price.Input == 0) != (own.model.Price.Input == 0) || base.model.Price.Input == 0 && base.model.Name != own.model.Name {
 		return false

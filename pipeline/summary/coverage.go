@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	typedWeight = 4  // what a person typed counts as much as so many turns
-	mostTurns   = 6  // turns beyond these add nothing
-	leastWeight = 2  // what was mentioned once in passing is not missed
-	mostWanted  = 60 // identifiers that are put back
+	typedWeight = 4  // typed text counts as much as so many turns
+	mostTurns   = 6  // more turns don't count
+	leastWeight = 2  // names mentioned only once in passing are dropped
+	mostWanted  = 60 // identifiers to restore
 	longestName = 200
 )
 
-// identifiers collects what must be written exactly to be of use: paths, links,
-// ids, versions, names in backticks.
+// identifiers collects names that are useful only if exact: paths, links, ids, versions, names in
+// backticks.
 type identifiers struct {
 	pattern *regexp.Regexp
 	found   map[string]*mention
@@ -45,8 +45,8 @@ func newIdentifiers() *identifiers {
 	}
 }
 
-// addTurn collects from what was typed, said and called in a turn. Of what tools
-// return, only what someone took up counts.
+// addTurn collects from typed text, answers and calls of a turn. A name in a tool's result counts
+// only if someone uses it.
 func (s *identifiers) addTurn(turn int, messages []conversation.Message) {
 	seen := map[string]bool{}
 	for i := range messages {
@@ -71,7 +71,7 @@ func (s *identifiers) addTurn(turn int, messages []conversation.Message) {
 	}
 }
 
-// addOpenError has what an open error says be wanted before all else.
+// addOpenError ranks an open error's text before all other names.
 func (s *identifiers) addOpenError(text string) {
 	if text = oneLine(text); text != "" && len(text) <= longestName {
 		s.found[text] = &mention{weight: typedWeight + mostTurns}
@@ -96,7 +96,7 @@ func (s *identifiers) add(turn int, text string, weight int, seen map[string]boo
 	}
 }
 
-// ranked returns the identifiers that are wanted, the most wanted first.
+// ranked returns the wanted identifiers, the most wanted first.
 func (s *identifiers) ranked() []string {
 	names := slices.SortedFunc(maps.Keys(s.found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s.found[b].weight, s.found[a].weight), cmp.Compare(s.found[b].last, s.found[a].last), cmp.Compare(a, b))
@@ -104,8 +104,8 @@ func (s *identifiers) ranked() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return s.found[name].weight < leastWeight })
 }
 
-// restore puts back what a model lost of what programs know: directives verbatim,
-// files, and the identifiers most wanted that its text does not hold.
+// restore restores facts that the model's text lost: directives verbatim, files, and the most
+// wanted identifiers that it lacks.
 func (f *facts) restore(d *document) {
 	lost := make([]string, 0, len(f.directives))
 	text := flat(d.String())

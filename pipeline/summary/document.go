@@ -21,10 +21,10 @@ const (
 	decisions
 	nextSteps
 	critical
-	sections // how many there are
+	sections // the number of sections
 )
 
-// The headings that programs write behind the model's own sections.
+// The headings that the program writes after the model's own sections.
 const (
 	identifiersHeading = "## Identifiers"
 	readHeading        = "## Read files"
@@ -39,19 +39,18 @@ func (s section) heading() string {
 	}[s]
 }
 
-// document is a summary cut at its sections and items. An item is a bullet with
-// the lines that belong to it.
+// document is a summary split into sections and items. An item is a bullet with its lines.
 type document struct {
 	items [sections][]string
-	has   [sections]bool // the text has the section, be it empty
+	has   [sections]bool // the text has the section, even if empty
 
-	identifiers []string // put back by program
+	identifiers []string // restored by the program
 	read        []string // files, from the ledger
 	modified    []string
 }
 
-// parse cuts a text at its sections. Items below a heading nobody asked for count
-// as critical context; what programs had written is left out: it is made again.
+// parse splits a text into sections. Items below an unknown heading count as critical context. It
+// leaves out the program's own sections, because they are written again.
 func parse(text string) *document {
 	d := &document{}
 	at, skips, fenced := sections, true, false
@@ -93,7 +92,7 @@ func (d *document) add(at section, line string, fenced bool) {
 	*items = append(*items, text)
 }
 
-// missing names the first section that a text does not have; empty: it has all.
+// missing names the first section that a text lacks; "" if it has all.
 func (d *document) missing() string {
 	for s, has := range d.has {
 		if !has {
@@ -135,8 +134,8 @@ func writeItems(text *strings.Builder, items []string) {
 	}
 }
 
-// settle puts what is done in order: it is open nowhere, and what was done before
-// stays done.
+// settle makes finished items consistent: they are no longer open, and those finished before stay
+// finished.
 func (d *document) settle(previous *document) {
 	known := map[string]bool{}
 	for _, item := range d.items[done] {
@@ -157,8 +156,7 @@ func (d *document) settle(previous *document) {
 	}
 }
 
-// headingOf returns the name in a line that is a heading: one that starts with #,
-// or is bold as a whole.
+// headingOf returns the name in a heading: a line that starts with #, or is bold as a whole.
 func headingOf(line string) (name string, is bool) {
 	line = strings.TrimSpace(line)
 	switch {
@@ -174,7 +172,7 @@ func headingOf(line string) (name string, is bool) {
 	return strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '*' }), " "), true
 }
 
-// sectionOf returns the section of a heading; skips: nothing of it is kept.
+// sectionOf returns the section of a heading; skips drops the section.
 func sectionOf(name string) (at section, skips bool) {
 	for prefix, s := range map[string]section{
 		"goal": goal, "constraint": constraints, "preference": constraints, "done": done, "completed": done, "in progress": inProgress,
@@ -216,7 +214,7 @@ func withoutCheckbox(text string) string {
 	return text
 }
 
-// saysNothing reports whether an item stands for an empty section.
+// saysNothing reports whether an item marks an empty section.
 func saysNothing(item string) bool {
 	switch strings.Trim(strings.ToLower(item), " ().*_-–") {
 	case "", "none", "n/a", "nothing", "none yet", "nothing yet":
@@ -226,5 +224,5 @@ func saysNothing(item string) bool {
 	}
 }
 
-// meaning returns what two items that say the same have in common: their words.
+// meaning returns a key that is equal for items with the same words.
 func meaning(item string) string { return strings.Join(words(item), " ") }

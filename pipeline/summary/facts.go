@@ -9,21 +9,21 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// askedCharacters bounds the goal that is taken from the person's first words.
+// askedCharacters bounds the goal taken from the person's first words.
 const askedCharacters = 400
 
-// facts are what programs know of the turns that a summary stands for.
+// facts are the program's knowledge of the turns that a summary replaces.
 type facts struct {
 	directives  []string // verbatim, newest first
 	modified    []string // files, newest first
 	read        []string // files that were only read, newest first
-	asked       string   // what a person typed first
+	asked       string   // the person's first text
 	typed       sayings  // by the person or an instruction file
-	planted     sayings  // orders that only tools' outputs gave
+	planted     sayings  // orders that appear only in tools' outputs
 	identifiers []string // most wanted first
 }
 
-// factsOf reads turns, of which the first is the lane's first.
+// factsOf reads turns from the lane's first one on.
 func factsOf(turns []turn) *facts {
 	f := &facts{}
 	book := ledger.New()
@@ -45,7 +45,7 @@ func factsOf(turns []turn) *facts {
 	return f
 }
 
-// addMessage notes what was typed, and what tools returned that reads like an order.
+// addMessage notes typed text, and sentences in tool results that read like an order.
 func (f *facts) addMessage(message *conversation.Message) {
 	for _, text := range results(message) {
 		f.planted.addOrders(text)
@@ -68,7 +68,7 @@ func (f *facts) addMessage(message *conversation.Message) {
 	}
 }
 
-// addLedger takes over files and directives.
+// addLedger adds the ledger's files and directives.
 func (f *facts) addLedger(book *ledger.Ledger) {
 	files := slices.Clone(book.Files)
 	slices.SortStableFunc(files, func(a, b ledger.File) int { return cmp.Compare(b.Message, a.Message) })

@@ -10,23 +10,23 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// The reasons for which an answer is rejected. Beside these there are
-// "provider_<status>" and "missing_<section>".
+// The reasons for which an answer is rejected. Other reasons are "provider_<status>" and
+// "missing_<section>".
 const (
-	ReasonEmpty       = "empty"          // nothing but white space
-	ReasonReasoning   = "reasoning_only" // the model thought and said nothing
+	ReasonEmpty       = "empty"          // only white space
+	ReasonReasoning   = "reasoning_only" // thoughts without an answer
 	ReasonTruncated   = "truncated"      // it had no room to end
 	ReasonToolCall    = "tool_call"      // it called a tool
 	ReasonRefusal     = "refusal"
 	ReasonError       = "error_text" // an error in place of an answer
 	ReasonBroken      = "broken"     // the answer did not reach its end
-	ReasonLarger      = "larger"     // than what it stands for
-	ReasonCoverage    = "coverage"   // what the person ordered does not fit in
-	ReasonOverflow    = "overflow"   // the provider finds every form of the request too long
+	ReasonLarger      = "larger"     // than the replaced turns
+	ReasonCoverage    = "coverage"   // the person's orders do not fit
+	ReasonOverflow    = "overflow"   // the provider rejects every form of the request as too long
 	ReasonTimeout     = "timeout"
 	ReasonUnreachable = "unreachable"
 	ReasonNoProvider  = "no_provider"  // the workspace has no key for it
-	ReasonBudget      = "budget"       // its workspace or key may spend no more
+	ReasonBudget      = "budget"       // its workspace or key has reached its budget
 	ReasonNotArchived = "not_archived" // the originals are not durable yet
 )
 
@@ -38,15 +38,15 @@ func (r rejection) Error() string { return "summary rejected: " + r.reason }
 
 func reject(reason string) error { return rejection{reason: reason} }
 
-// Reply is what a provider answered.
+// Reply is a provider's answer.
 type Reply struct {
 	Status int
 	Stream bool // Body is a stream of events
 	Body   []byte
 }
 
-// read returns what a provider's answer says. An error is a rejection. What
-// was used is returned in any case.
+// read returns the text of a provider's answer. A bad answer is a rejection. It returns the usage
+// in any case.
 func (r Reply) read(codec wire.Codec) (text string, usage wire.Usage, err error) {
 	if r.Status != http.StatusOK {
 		return "", wire.Usage{}, reject(fmt.Sprintf("provider_%d", r.Status))
@@ -58,7 +58,7 @@ func (r Reply) read(codec wire.Codec) (text string, usage wire.Usage, err error)
 	return text, answer.Usage, err
 }
 
-// answerText returns the text of an answer that is nothing but text.
+// answerText returns the text of an answer without any other content.
 func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
 	switch {
 	case answer.ErrorType != "":
@@ -102,13 +102,12 @@ func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
 	}
 }
 
-// isRefusal reports whether an answer ended because the provider or the model
-// would not give one.
+// isRefusal reports whether the provider or the model refused to answer.
 func isRefusal(stopReason string) bool {
 	return stopReason == "refusal" || stopReason == "content_filter"
 }
 
-// isCut reports whether an answer ended for want of room.
+// isCut reports whether an answer ended for lack of room.
 func isCut(stopReason string) bool {
 	switch stopReason {
 	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded":
@@ -131,8 +130,8 @@ func holdsRefusal(raw []byte) bool {
 	return false
 }
 
-// unfit says what a text is that has no sections: an error, a refusal, or just
-// not what was asked for.
+// unfit returns the reason for rejecting a text without sections: an error, a refusal, or another
+// text.
 func unfit(text, missing string) string {
 	start := strings.ToLower(text[:min(len(text), 80)])
 	for _, opening := range []string{"error", "api error", "{\"error", "{\"type\":\"error", "exception", "upstream", "internal server", "traceback"} {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// plantedShare is how much of its words an item shares with what a tool
-	// returned to count as taken from there.
+	// plantedShare is the minimum share of words in common with a tool's result at which an item
+	// counts as copied from it.
 	plantedShare = 0.7
 
 	// maxPlanted bounds how many sentences of tool results are remembered.
 	maxPlanted = 5_000
 
-	// longestOrder is the longest sentence, in words, that can be an order.
+	// longestOrder is the longest sentence, in words, that counts as an order.
 	longestOrder = 60
 )
 
-// sayings are sentences with the words that make them up.
+// sayings are sentences with their words.
 type sayings struct {
 	texts []string
 	sets  []wordSet
@@ -31,7 +31,7 @@ func (s *sayings) add(text string) {
 	}
 }
 
-// closest returns how much an item shares at most with one of them.
+// closest returns the largest share of words that an item has in common with one of them.
 func (s *sayings) closest(item wordSet) float64 {
 	most := 0.0
 	for _, set := range s.sets {
@@ -52,7 +52,7 @@ func (s *sayings) addOrders(text string) {
 	}
 }
 
-// isOrder reports whether a sentence tells someone what to do.
+// isOrder reports whether a sentence gives someone an order.
 func isOrder(sentence string) bool {
 	list := words(sentence)
 	if len(list) < 2 || len(list) > longestOrder {
@@ -72,8 +72,8 @@ func isOrder(sentence string) bool {
 	return false
 }
 
-// withoutPlanted returns items without those that give an order which only a
-// tool's output has given: neither the person nor an instruction file said it.
+// withoutPlanted returns items without orders that only a tool's output has given, and neither the
+// person nor an instruction file.
 func (f *facts) withoutPlanted(items []string) []string {
 	return slices.DeleteFunc(slices.Clone(items), func(item string) bool {
 		set := setOf(item)
@@ -82,8 +82,8 @@ func (f *facts) withoutPlanted(items []string) []string {
 	})
 }
 
-// clean takes the orders that were planted out of a document. A goal of which
-// nothing is left is what the person asked for first.
+// clean removes planted orders from a document. If that empties the goal, the person's first
+// request replaces it.
 func (f *facts) clean(d *document) {
 	d.items[constraints] = f.withoutPlanted(d.items[constraints])
 	if items := f.withoutPlanted(d.items[goal]); len(items) < len(d.items[goal]) {
@@ -92,7 +92,7 @@ func (f *facts) clean(d *document) {
 	if len(d.items[goal]) == 0 && f.asked != "" {
 		d.items[goal] = []string{f.asked}
 	}
-	// Elsewhere a tool's output is rightly told of, but not obeyed.
+	// Other sections may mention a tool's output, but not obey it.
 	for _, at := range []section{nextSteps, inProgress, decisions} {
 		d.items[at] = slices.DeleteFunc(d.items[at], func(item string) bool {
 			return isTakeover(item) && len(f.withoutPlanted([]string{item})) == 0
@@ -100,7 +100,7 @@ func (f *facts) clean(d *document) {
 	}
 }
 
-// isTakeover reports whether a sentence sets itself above what was said before.
+// isTakeover reports whether a sentence tries to override earlier instructions.
 func isTakeover(sentence string) bool {
 	text := " " + strings.Join(words(sentence), " ") + " "
 	for _, sign := range []string{

@@ -15,25 +15,25 @@ import (
 type Call struct {
 	Workspace tenants.WorkspaceID
 	Codec     wire.Codec        // of the body, which goes to its endpoint
-	Provider  string            // which of the workspace's keys, by name; empty: the format's first
-	Account   uuid.UUID         // the provider key that must be used, for the body holds what its account alone can read; uuid.Nil: any
-	Header    map[string]string // beside the key and the content's type
+	Provider  string            // name of the workspace's key; "" means the format's first
+	Account   uuid.UUID         // the provider key to use, because only its account can read the body's content; uuid.Nil means any
+	Header    map[string]string // in addition to the key and the content type
 	Body      []byte
 }
 
-// request is what a model is asked in a request of its own.
+// request is a separate request to a model.
 type request struct {
 	model     tokens.Model
-	name      string // of the model, as the provider knows it
+	name      string // of the model, in the provider's terms
 	system    string
 	user      string
 	maxOutput int
 
-	// plain leaves out that the model is not to think: some models reject that.
+	// plain leaves out the instruction not to think, because some models reject it.
 	plain bool
 }
 
-// question returns what is asked, for a format to say.
+// question returns the request for a format to encode.
 func (r request) question() wire.Question {
 	question := wire.Question{
 		Model: r.name, System: r.system, User: r.user, MaxOutput: r.maxOutput, Compatible: r.model.Provider != "openai",
@@ -44,9 +44,8 @@ func (r request) question() wire.Question {
 	return question
 }
 
-// effort returns the least reasoning that all of a model's relatives take; empty
-// where the model does not reason or nobody knows. (OpenAI, "Reasoning models":
-// minimal and none are known to some of them only.)
+// effort returns the least reasoning that a model's whole family accepts; "" if the model does not
+// reason or is unknown. (OpenAI, "Reasoning models": only some of them accept minimal and none.)
 func effort(model tokens.Model) string {
 	for _, start := range []string{"gpt-5", "o1", "o3", "o4"} {
 		if strings.HasPrefix(model.Name, start) {
@@ -56,26 +55,25 @@ func effort(model tokens.Model) string {
 	return ""
 }
 
-// CachedPrompt is a prompt of the lane that the provider has, or had just now, in its
-// cache: it can be gone on from.
+// CachedPrompt is a prompt of the lane that the provider has, or had just now, in its cache, so
+// that a request can continue it.
 type CachedPrompt struct {
-	Body    []byte            // as it went out, or would have gone out without an epoch
-	Header  map[string]string // that the client sent with it and the provider needs again
-	Account uuid.UUID         // the provider key that it went out with
+	Body    []byte            // as sent, or as it would have been sent without an epoch
+	Header  map[string]string // the client's headers that the provider needs again
+	Account uuid.UUID         // the provider key that it was sent with
 	Tokens  int               // the model's, of the whole prompt
-	Cached  int               // of these in the provider's cache, as far as is known; 0 if it is cold
+	Cached  int               // of these in the provider's cache, if known; 0 if it is cold
 	Output  int               // tokens that the client reserved for the answer
 }
 
-// basedBody returns the body with an instruction as its last message. ok is false
-// where the answer could not be a plain text, or the prompt does not end with a
-// message that another one of the user may follow.
+// basedBody returns the body with an instruction as its last message. ok is false if the answer
+// could not be a plain text, or a message of the user may not follow the prompt's last message.
 func basedBody(codec wire.Codec, base CachedPrompt, instruction string) (body []byte, ok bool) {
 	envelope, err := wire.Open(base.Body, codec.List())
 	if err != nil || binds(envelope) || dropsThinking(codec, envelope) {
 		return nil, false
 	}
-	// No message of the user may follow a system message: those at the end are left out.
+	// A message of the user must not follow a system message, so those at the end are left out.
 	end := envelope.Len()
 	for ; end > 0; end-- {
 		last, err := codec.Parse(envelope.Element(end - 1))
@@ -98,10 +96,9 @@ func basedBody(codec wire.Codec, base CachedPrompt, instruction string) (body []
 	return envelope.Seal([]wire.Piece{{From: 0, To: end}, {From: end, To: envelope.Len(), Raw: raw}}), true
 }
 
-// dropsThinking reports whether a message of the user at the end may lose the cache
-// from the running tool loop on: models that are asked by hand to think drop the
-// thinking of a loop once it has ended. (Anthropic, "Extended thinking": thinking
-// blocks of previous turns are stripped.)
+// dropsThinking reports whether a message of the user at the end may invalidate the cache from the
+// running tool loop on: models with explicit thinking drop the thinking of a loop once it has
+// ended. (Anthropic, "Extended thinking": thinking blocks of previous turns are stripped.)
 func dropsThinking(codec wire.Codec, body *wire.Envelope) bool {
 	request, err := codec.Request(body)
 	if err != nil || !request.ThinkingFirst {
@@ -119,8 +116,8 @@ func dropsThinking(codec wire.Codec, body *wire.Envelope) bool {
 	return false
 }
 
-// binds reports whether a body asks for an answer of another kind than a text, or
-// for several, or for one that comes later.
+// binds reports whether a body asks for an answer other than a text, for several, or for one that
+// comes later.
 func binds(body *wire.Envelope) bool {
 	for _, member := range []string{"response_format", "output_format", "background", "functions", "audio", "prediction"} {
 		if value, has := body.Member(member); has && !wire.IsNull(value) && string(value) != "false" {

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// unknownLimit is how many tokens a prompt may have for a model nobody knows.
+	// unknownLimit is the limit of a prompt in tokens for an unknown model.
 	unknownLimit = 100_000
 
-	// attempts is how often a request of its own is made, each shorter than the
-	// one before it, if the provider finds it too long.
+	// attempts is how often a separate request is made, each shorter than the previous one, if the
+	// provider finds it too long.
 	attempts = 3
 
-	// margin is by how much an estimate may be too low.
+	// margin is the factor by which an estimate may be too low.
 	margin = 1.15
 
-	// thinkingRoom is how many tokens a model may think that cannot be told not to.
+	// thinkingRoom is how many tokens a model may think if thinking cannot be turned off.
 	thinkingRoom = 8_000
 
 	// room is how much longer than its budget an answer may be before it is cut.
 	room = 1.5
 )
 
-// Ask sends a call to a provider and returns the answer. Its error says that there was
-// none; ErrNoProvider that nobody could be asked, ErrOtherAccount that the call's
-// account could not.
+// Ask sends a call to a provider and returns the answer. It returns ErrNoProvider if the workspace
+// has no key for the provider, ErrOtherAccount if the call's account is not in use, and other
+// errors if there was no answer.
 type Ask func(ctx context.Context, call Call) (Reply, error)
 
-// ErrNoProvider says that a workspace has no key for the provider that would be asked.
+// ErrNoProvider means that a workspace has no key for the needed provider.
 var ErrNoProvider = errors.New("no key for the provider")
 
-// ErrOtherAccount says that a workspace's requests go to another account by now.
+// ErrOtherAccount means that a workspace's requests go to another account by now.
 var ErrOtherAccount = errors.New("another provider key is in use")
 
 // maker makes the summary of one job.
@@ -51,11 +51,11 @@ type maker struct {
 	models   *tokens.Models
 	count    func(string) int
 
-	previous *session.Summary // nil if none
-	turns    []turn           // of the whole lane, up to what is covered
-	fresh    []turn           // those that the previous summary does not stand for
+	previous *session.Summary // nil if absent
+	turns    []turn           // of the whole lane, up to the last covered message
+	fresh    []turn           // those that the previous summary does not cover
 	facts    *facts
-	budget   int // o200k tokens that the summary may have
+	budget   int // limit of the summary in o200k tokens
 
 	form  string
 	model string
@@ -63,8 +63,8 @@ type maker struct {
 	cost  int64
 }
 
-// read parses the originals of a lane's first messages. An error is a rejection or
-// tells of originals that cannot be read.
+// read parses the originals of a lane's first messages. An error is a rejection or means that
+// originals cannot be read.
 func (m *maker) read(entries []archive.Entry) error {
 	if len(entries) != m.job.Covers {
 		return reject(ReasonNotArchived)
@@ -89,8 +89,8 @@ func (m *maker) read(entries []archive.Entry) error {
 	return nil
 }
 
-// write returns the text of the summary. An error is a rejection, or says that the
-// provider gave no answer.
+// write returns the text of the summary. An error is a rejection, or means that the provider gave
+// no answer.
 func (m *maker) write(ctx context.Context) (string, error) {
 	answer, err := m.ask(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *maker) write(ctx context.Context) (string, error) {
 	}
 }
 
-// source counts what the summary stands for.
+// source counts the tokens of the turns that the summary replaces.
 func (m *maker) source() int {
 	sum := 0
 	for i := range m.turns {
@@ -132,7 +132,7 @@ func (m *maker) source() int {
 	return sum
 }
 
-// ask asks a model in the form that costs least.
+// ask asks a model in the cheapest form.
 func (m *maker) ask(ctx context.Context) (string, error) {
 	name := m.job.Settings.Model
 	if name == "" || name == sameModel {
@@ -170,20 +170,20 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 	}
 }
 
-// mayCost returns what a request of its own costs at most, in millionths of a dollar.
-// A cached prompt is gone on from only where that costs less.
+// mayCost returns the maximum cost of a separate request, in millionths of a dollar. A cached
+// prompt is continued only if that costs less.
 func mayCost(own request, input int) int64 {
 	return own.model.Price.MicroUSD(input, 0, 0, 0, own.maxOutput)
 }
 
-// reading is what a model is given to read.
+// reading is the model's input.
 type reading struct {
 	turns []string
 	first int // the turns before it are left out
 	input int // tokens of the prompt
 }
 
-// transcripts returns the newest of the fresh turns that a model's window holds.
+// transcripts returns the newest of the fresh turns that fit a model's window.
 func (m *maker) transcripts(own request, limit int) reading {
 	tokensOf := func(text string) int { return int(float64(m.count(text)) * ratio(own.model) * margin) }
 	source := reading{turns: make([]string, len(m.fresh)), input: tokensOf(own.system) + tokensOf(m.previousText())}
@@ -200,8 +200,8 @@ func (m *maker) transcripts(own request, limit int) reading {
 	return source
 }
 
-// askOwn sends a request of its own. A model that rejects being told not to think is
-// asked again without that, and with room for it.
+// askOwn sends a separate request. If a model rejects the instruction not to think, it is asked
+// again without it, and with room for thinking.
 func (m *maker) askOwn(ctx context.Context, name string, own request) (string, error) {
 	compose := m.job.Codec.Compose
 	body, err := compose(own.question())
@@ -216,7 +216,7 @@ func (m *maker) askOwn(ctx context.Context, name string, own request) (string, e
 	own.plain = true
 	plain, err := compose(own.question())
 	if err != nil || bytes.Equal(plain, body) {
-		return text, failure // it was not told anything about thinking
+		return text, failure // it had no instruction about thinking
 	}
 	own.maxOutput += thinkingRoom
 	if plain, err = compose(own.question()); err != nil {
@@ -225,8 +225,8 @@ func (m *maker) askOwn(ctx context.Context, name string, own request) (string, e
 	return m.askOnce(ctx, FormOwn, name, Call{Body: plain})
 }
 
-// own returns a request of its own without what is to be read, and how many of the
-// model's tokens its prompt may have.
+// own returns a separate request without its input, and the limit of its prompt in the model's
+// tokens.
 func (m *maker) own(name string) (request, int) {
 	model := m.lookup(name)
 	output := m.job.Settings.MaxTokens
@@ -246,8 +246,8 @@ func (m *maker) own(name string) (request, int) {
 	}, limit
 }
 
-// base returns the body that goes on from the lane's cached prompt if that is
-// possible and cheaper than a request of its own.
+// base returns the body that continues the lane's cached prompt if that is possible and cheaper
+// than a separate request.
 func (m *maker) base(own offer) ([]byte, bool) {
 	base := m.job.Base
 	if base == nil {
@@ -265,10 +265,10 @@ func (m *maker) base(own offer) ([]byte, bool) {
 	return basedBody(m.job.Codec, *base, instruction)
 }
 
-// errTooLong says that the provider finds a request too long.
+// errTooLong means that the provider finds a request too long.
 var errTooLong = errors.New("the request is too long")
 
-// askOnce sends one request and notes what it cost.
+// askOnce sends one request and notes its cost.
 func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (text string, err error) {
 	ctx, span := spans.StartCall(ctx, "chat", spans.Name(model))
 	defer span.EndWith(&err)
@@ -304,12 +304,12 @@ func (m *maker) previousText() string {
 	return m.previous.Text
 }
 
-// lookup returns what holds for a model.
+// lookup returns a model with the workspace's overrides.
 func (m *maker) lookup(name string) tokens.Model {
 	return m.job.Settings.Overrides.On(m.models.Lookup(name), name)
 }
 
-// ratio is how many of a model's tokens one o200k token comes to.
+// ratio is how many of a model's tokens make one o200k token.
 func ratio(model tokens.Model) float64 {
 	if model.TokensPerO200k == 0 {
 		return 1

@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// What a transcript holds of one thing, in characters.
+// The limits of each item in a transcript, in characters.
 const (
 	typedCharacters    = 6_000
 	saidCharacters     = 2_000
@@ -37,9 +37,9 @@ func turnsOf(messages []conversation.Message) []turn {
 	return turns
 }
 
-// transcript returns a turn as data: a head line for each thing said or done, and
-// below it what was said, each line behind a bar. So nothing in it can pass for a
-// head line or for one of our marks.
+// transcript returns a turn as data: a head line for each text or action, and below it the text,
+// each line after a bar. Therefore no line of it can pass for a head line or for a delimiter of
+// this program.
 func (t *turn) transcript() string {
 	var text strings.Builder
 	for i := range t.messages {
@@ -70,7 +70,7 @@ func writeBlock(text *strings.Builder, index int, role conversation.Role, block 
 	case conversation.Media:
 		content = ""
 	case conversation.Thinking, conversation.Opaque:
-		return // no words of the conversation
+		return // not a part of the conversation
 	}
 	content = shortened(strings.TrimSpace(content), limit)
 	if media := placeholders(block.Media); media != "" {
@@ -86,14 +86,14 @@ func writeBlock(text *strings.Builder, index int, role conversation.Role, block 
 	writeQuoted(text, content)
 }
 
-// writeQuoted writes text as data: each line behind a bar, our delimiters escaped.
+// writeQuoted writes text as data: each line after a bar, our delimiters escaped.
 func writeQuoted(text *strings.Builder, content string) {
 	for line := range strings.Lines(escaped(content)) {
 		text.WriteString("| " + strings.TrimRight(line, "\r\n") + "\n")
 	}
 }
 
-// escaped returns text in which nothing closes or opens one of our delimiters.
+// escaped returns a text with our delimiters escaped.
 func escaped(text string) string {
 	for _, name := range []string{"transcript", "previous-summary", "context-summary"} {
 		for _, tag := range []string{"<" + name, "</" + name} {
@@ -103,7 +103,7 @@ func escaped(text string) string {
 	return text
 }
 
-// replaceFold replaces what equals old but for the case of ASCII letters.
+// replaceFold replaces old, ignoring the case of ASCII letters.
 func replaceFold(text, old, replacement string) string {
 	lower := strings.ToLower(text)
 	if len(lower) != len(text) || !strings.Contains(lower, old) {
@@ -121,8 +121,8 @@ func replaceFold(text, old, replacement string) string {
 	}
 }
 
-// Plain returns a text without what clients and this program inject into it:
-// reminders, recovery blocks, recalled turns, records of earlier turns.
+// Plain returns a text without the parts that clients and this program inject into it: reminders,
+// recovery blocks, recalled turns, records of earlier turns.
 func Plain(text string) string {
 	text = conversation.WithoutReminders(text)
 	for _, tag := range []string{"compaction-bridge-recovery", "rehydrated-context", "learned-patterns", "context-summary"} {
@@ -136,8 +136,7 @@ func Plain(text string) string {
 	return text
 }
 
-// withoutTag returns a text without its <tag>…</tag> parts; one that is not closed
-// goes on to the end.
+// withoutTag returns a text without its <tag>…</tag> parts; an unclosed one extends to the end.
 func withoutTag(text, tag string) string {
 	for {
 		before, rest, found := strings.Cut(text, "<"+tag+">")
@@ -149,8 +148,7 @@ func withoutTag(text, tag string) string {
 	}
 }
 
-// shortened returns the beginning and the end of a text that is longer than so
-// many characters.
+// shortened returns the beginning and the end of a text if it has more than so many characters.
 func shortened(text string, characters int) string {
 	length := utf8.RuneCountInString(text)
 	if length <= characters {

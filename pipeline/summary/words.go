@@ -19,7 +19,7 @@ func words(text string) []string {
 	return kept
 }
 
-// sentences cuts a text at its lines and at the ends of its sentences.
+// sentences splits a text into its lines and sentences.
 func sentences(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -58,8 +58,7 @@ func setOf(text string) wordSet {
 	return set
 }
 
-// shares returns which part of the smaller of two texts the other one holds: 1 if
-// all of its words.
+// shares returns the share of the smaller set's words that both sets have: 1 if all of them.
 func (s wordSet) shares(other wordSet) float64 {
 	if len(s) > len(other) {
 		s, other = other, s

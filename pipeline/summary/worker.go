@@ -22,8 +22,7 @@ import (
 const (
 	workers = 2
 
-	// queueJobs and queueBytes bound what may wait: jobs, and the bytes of the
-	// prompts that they hold.
+	// queueJobs and queueBytes bound the queue: its jobs, and the bytes of their prompts.
 	queueJobs  = 256
 	queueBytes = 64 << 20
 
@@ -32,18 +31,18 @@ const (
 
 	storeTimeout = 10 * time.Second
 
-	// sameModel stands for the conversation's own model.
+	// sameModel means the conversation's own model.
 	sameModel = "same"
 )
 
-// Settings are what a workspace has set for its summaries.
+// Settings are a workspace's settings for its summaries.
 type Settings struct {
-	Model     string // who writes; "same": the conversation's own model
-	Prompt    string // in place of our own words; empty: our own
-	Asked     string // what someone asked of this summary; empty if nothing special
-	MaxTokens int    // of the answer; 0: as many as the budget asks for
+	Model     string // the writer; "same" means the conversation's own model
+	Prompt    string // replaces our own instructions; "" means our own
+	Asked     string // a person's request for this summary; "" if absent
+	MaxTokens int    // of the answer; 0 means derived from the budget
 	Timeout   time.Duration
-	Overrides tokens.Overrides // what holds for models in place of the catalog
+	Overrides tokens.Overrides // replace the catalog's data about models
 }
 
 // Job asks for the summary of a lane's first messages.
@@ -51,43 +50,43 @@ type Job struct {
 	Scope    session.Scope
 	Session  uuid.UUID
 	Lane     uuid.UUID
-	Covers   int                 // messages that the summary is to stand for: whole turns
+	Covers   int                 // messages that the summary is to cover: whole turns
 	Chain    []conversation.Hash // links of the lane's history, up to Covers at least
 	Codec    wire.Codec
 	Model    string  // the conversation's, as the client names it
 	Window   int     // its context window in tokens; 0 if unknown
 	Factor   float64 // its tokens per o200k token
-	Provider string  // which of the workspace's provider keys, by name; empty: the first
+	Provider string  // name of the workspace's provider key; "" means the first
 	Settings Settings
-	Base     *CachedPrompt // nil: the lane's prompt cannot be gone on from
+	Base     *CachedPrompt // nil if the lane's prompt cannot be continued
 	Span     spans.Span    // of the request that asks for it
 
-	// Begin is asked before a model is, with what that may cost at most, in millionths
-	// of a dollar; nil if no one. It returns what is to be told the cost once it is
-	// known, or an error that refuses the summary.
+	// Begin is called before a model, with the maximum cost in millionths of a dollar; optional. It
+	// returns a function to call with the real cost once it is known, or an error that refuses the
+	// summary.
 	Begin func(ctx context.Context, model tokens.Model, microUSD int64) (settle func(microUSD int64), err error)
 
-	// Again says that the summary was asked for before, and perhaps lost with the
-	// process that was asked: nothing is done where an attempt at it is kept.
+	// Again means that the summary was requested before, and perhaps lost with the earlier process.
+	// The job ends without work if an attempt is stored.
 	Again bool
 }
 
-// Store keeps attempts and the summaries that came of them.
+// Store keeps attempts and their summaries.
 type Store interface {
 	Summaries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error)
 	SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error
-	// SummaryTried reports whether an attempt at a summary of so many messages of
-	// the lane, or more, is kept, whatever came of it.
+	// SummaryTried reports whether an attempt at a summary of so many messages of the lane, or
+	// more, is stored, whatever its outcome.
 	SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (bool, error)
 }
 
-// Lanes are the lanes in memory, which are told how an attempt ended.
+// Lanes are the lanes in memory, which are notified of the end of an attempt.
 type Lanes interface {
 	Summarized(lane uuid.UUID, summary session.Summary)
 	SummaryRejected(lane uuid.UUID, reason string)
 }
 
-// Config is what a Worker works with.
+// Config holds the dependencies of a Worker.
 type Config struct {
 	Originals archive.Originals
 	Store     Store
@@ -98,20 +97,20 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	// Ended is notified of every attempt that was kept; may be nil.
+	// Ended is called for every stored attempt; optional.
 	Ended func(Job, session.SummaryAttempt)
 }
 
-// Worker makes summaries in the background: a bounded queue, one job for a lane
-// at a time. What does not fit in the queue, and what is lost with the process, is
-// asked for again with the lane's next request.
+// Worker makes summaries in the background: a bounded queue, one job for a lane at a time. The
+// lane's next request asks again for a summary that did not fit in the queue or was lost with the
+// process.
 type Worker struct {
 	config Config
 	queue  chan Job
 
 	mu    sync.Mutex
-	bytes int                // of prompts that wait
-	lanes map[uuid.UUID]bool // that have a job
+	bytes int                // of waiting prompts
+	lanes map[uuid.UUID]bool // those with a job
 
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
@@ -131,8 +130,8 @@ func (w *Worker) Start() {
 	}
 }
 
-// Stop ends the work, calls under way included, and waits for it. It may be called
-// twice and without Start.
+// Stop ends the work, including calls in progress, and waits for it. It may be called twice and
+// without Start.
 func (w *Worker) Stop() {
 	if w.cancel != nil {
 		w.cancel()
@@ -140,9 +139,9 @@ func (w *Worker) Stop() {
 	w.stopped.Wait()
 }
 
-// Ask queues a job and reports whether it was taken: not where its lane has one
-// already, nor where the queue is full. It never blocks. A prompt that exceeds
-// what may wait is left out of the job.
+// Ask queues a job and reports whether it was accepted. It rejects the job if its lane has one
+// already or the queue is full. It never blocks. It leaves out a prompt that exceeds the queue's
+// bytes.
 func (w *Worker) Ask(job Job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +179,7 @@ func (w *Worker) work(ctx context.Context) {
 	}
 }
 
-// do works on one job and makes room for its lane's next one.
+// do runs one job and makes room for its lane's next one.
 func (w *Worker) do(ctx context.Context, job Job) {
 	attempt, kept := w.keep(ctx, job)
 	w.mu.Lock()
@@ -192,7 +191,7 @@ func (w *Worker) do(ctx context.Context, job Job) {
 	}
 }
 
-// keep makes an attempt and stores it, then tells its lane.
+// keep makes an attempt and stores it, then notifies its lane.
 func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAttempt, kept bool) {
 	ctx, span := spans.Start(job.Span.In(ctx), "summarize")
 	defer func() { note(span, job, attempt, kept) }()
@@ -204,7 +203,7 @@ func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAtte
 	defer cancel()
 	attempt, err := w.attempt(working, job)
 	if ctx.Err() != nil {
-		return attempt, false // the program ends: nothing is known of the attempt
+		return attempt, false // the program ends, and the outcome is unknown
 	}
 	if err == nil {
 		saving, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -228,7 +227,7 @@ func (w *Worker) keep(ctx context.Context, job Job) (attempt session.SummaryAtte
 	return attempt, true
 }
 
-// note says in a step's span what came of an attempt, and ends it.
+// note records the outcome of an attempt in a step's span, and ends it.
 func note(span spans.Span, job Job, attempt session.SummaryAttempt, kept bool) {
 	span.Int(spans.Covers, job.Covers)
 	switch {
@@ -242,8 +241,8 @@ func note(span spans.Span, job Job, attempt session.SummaryAttempt, kept bool) {
 	span.End()
 }
 
-// attempt has a summary written. A rejection is an attempt too; an error is what
-// kept it from being made.
+// attempt has a summary written. A rejection is an attempt too; an error means that there was no
+// attempt.
 func (w *Worker) attempt(ctx context.Context, job Job) (session.SummaryAttempt, error) {
 	workspace := job.Scope.Workspace
 	if job.Again {
@@ -287,8 +286,7 @@ func (w *Worker) attempt(ctx context.Context, job Job) (session.SummaryAttempt, 
 	return attempt, err
 }
 
-// reasonOf returns the reason that an error stands for; other errors are not the
-// answer's fault.
+// reasonOf returns the reason in an error; other errors are not the answer's fault.
 func reasonOf(ctx context.Context, err error) (reason string, other error) {
 	if err == nil {
 		return "", nil
@@ -309,13 +307,13 @@ func reasonOf(ctx context.Context, err error) (reason string, other error) {
 	}
 }
 
-// errTried says that an attempt at a summary is kept already.
+// errTried means that an attempt at a summary is stored already.
 var errTried = errors.New("tried already")
 
-// ErrUnreachable says that a provider gave no answer.
+// ErrUnreachable means that a provider gave no answer.
 var ErrUnreachable = errors.New("provider gave no answer")
 
-// newest returns the summary of the longest prefix of a history; nil if it does not exist.
+// newest returns the summary of the longest prefix of a history; nil if absent.
 func newest(known []session.Summary, chain []conversation.Hash) *session.Summary {
 	var found *session.Summary
 	for i := range known {

@@ -12,28 +12,27 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// The events that tell what became of a client's request for a summary where the setting
-// wants it answered.
+// The events about a client's request for a summary if the setting asks for an answer.
 const (
-	Answered = "answered" // it was, with the counts below
-	Passed   = "passed"   // it went to the provider, for the event's reason
+	Answered = "answered" // answered, with the counts below
+	Passed   = "passed"   // passed to the provider, for the event's reason
 )
 
 // The counts of an Answered event.
 const (
 	AnswerTokens   = "answer_tokens"   // o200k
-	CoveredTokens  = "covered_tokens"  // of the history, that the compaction that was ready stands for
+	CoveredTokens  = "covered_tokens"  // of the history, covered by the finished compaction
 	HistoryTokens  = "history_tokens"  // o200k
-	SavedMicroUSD  = "saved_microusd"  // what the provider would have taken at least
-	StandingOrders = "directives"      // that the answer holds
-	ChangedFiles   = "files"           // that the answer names
-	OpenTasks      = "open_tasks"      // that the answer holds
-	UserMessages   = "typed_messages"  // that the answer quotes
-	NewestTurns    = "newest_turns"    // that the answer quotes
-	EarlierSummary = "earlier_summary" // 1 if the answer repeats the client's summary before
+	SavedMicroUSD  = "saved_microusd"  // the provider's minimum price for its own answer
+	StandingOrders = "directives"      // in the answer
+	ChangedFiles   = "files"           // named in the answer
+	OpenTasks      = "open_tasks"      // in the answer
+	UserMessages   = "typed_messages"  // quoted in the answer
+	NewestTurns    = "newest_turns"    // quoted in the answer
+	EarlierSummary = "earlier_summary" // 1 if the answer repeats the client's previous summary
 )
 
-// Why a client's request for a summary is passed to the provider.
+// The reasons for passing a client's request for a summary to the provider.
 const (
 	notEdited    = "the history must not be edited"
 	otherFormat  = "the format has no client whose request is known"
@@ -47,20 +46,20 @@ const (
 	notShorter   = "the answer is no shorter than the history"
 )
 
-// leastCovered is the share of a history's tokens that what is ready must stand for.
+// leastCovered is the share of a history's tokens that a finished compaction must cover.
 const leastCovered = 0.5
 
-// Notes returns what is left of the first messages of an exchange within so many o200k tokens.
+// Notes returns a shortened text of the first messages of an exchange within so many o200k tokens.
 type Notes func(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error)
 
-// Answering returns the module with what it needs to answer clients' own requests for a
+// Answering returns the module with the notes that it needs to answer clients' own requests for a
 // summary, for workspaces that have turned that on.
 func (m *Module) Answering(notes Notes) *Module {
 	return &Module{counter: m.counter, past: m.past, notes: notes}
 }
 
 // Answer implements pipeline.Replier: it answers a client's own request for a summary from a
-// compaction of the same history that is ready.
+// finished compaction of the same history.
 func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	if m.notes == nil || configOf(exchange).ClientCompaction != ClientCompactionAnswer || exchange.Class.Kind != client.Compaction {
 		return nil, nil //nolint:nilnil // the provider is asked
@@ -107,9 +106,9 @@ func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline
 	return draft, nil
 }
 
-// ready finds out whether a request for a summary can be answered: what it asks for, and how
-// many tokens of the history the compaction that is ready stands for. The reason says why it
-// cannot.
+// ready finds out whether a request for a summary can be answered. It returns the request's
+// details, and how many tokens of the history the finished compaction covers; reason is the
+// obstacle, or "".
 func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason string) {
 	if exchange.Request.ReadOnly != "" {
 		return wanted, 0, notEdited
@@ -148,8 +147,8 @@ func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason s
 	return wanted, covered, ""
 }
 
-// isProven reports whether the history before the request is one that an earlier request of
-// the session had, but for the answer to that one and the results of its calls.
+// isProven reports whether an earlier request of the session had the history before this request,
+// except the answer to that earlier one and the results of its calls.
 func isProven(exchange *pipeline.View, wanted client.Wanted) bool {
 	turns := conversation.Turns(exchange.Digests[:wanted.Message])
 	if len(turns) == 0 || exchange.Met == 0 || exchange.Met < turns[len(turns)-1].From {
@@ -163,18 +162,18 @@ func isProven(exchange *pipeline.View, wanted client.Wanted) bool {
 	return true
 }
 
-// asked is what a client wants summarized.
+// asked is the history that a client wants summarized.
 type asked struct {
 	*history
 
 	form      client.Form
 	messages  int    // of the history as the client sent them, without the request
-	earlier   string // the client's summary before; empty if it does not exist
-	boundary  int    // the message that holds it; -1
-	instructs bool   // something in the prompt tells how to summarize
+	earlier   string // the client's previous summary; "" if absent
+	boundary  int    // the message that holds it, or -1
+	instructs bool   // something in the prompt instructs how to summarize
 }
 
-// readAsked reads the history that a request stands behind.
+// readAsked reads the history before a request.
 func readAsked(exchange *pipeline.View, wanted client.Wanted) (*asked, error) {
 	read := &asked{form: wanted.Form, messages: wanted.Message, boundary: -1}
 	if marker := exchange.Class.Marker; marker.Found() && !marker.Branch && marker.Boundary < wanted.Message {

@@ -15,12 +15,11 @@ import (
 	"palimpsest/pipeline/summary"
 )
 
-// answerSize is how many o200k tokens an answer has at most, beside what a model has written
-// in place of the oldest turns: clients' own summaries have up to so many, see
-// docs/compaction.md.
+// answerSize limits an answer in o200k tokens, besides the model's summary of the oldest turns.
+// Clients' own summaries have up to so many, see docs/compaction.md.
 const answerSize = 4000
 
-// How the tokens of an answer are shared, in parts of the whole. The notes get what is left.
+// The sections' shares of the tokens of an answer, in parts of the whole. The notes get the rest.
 const (
 	orderSize   = 4
 	earlierSize = 7
@@ -30,13 +29,13 @@ const (
 	pathSize    = 2
 )
 
-// The sizes of what an answer quotes of the person, in characters.
+// The sizes of quotes of the person in an answer, in characters.
 const (
-	firstSize   = 1200 // of what was asked first and last
+	firstSize   = 1200 // of the first and the last request
 	messageChar = 400
 )
 
-// ownWords are those by which an answer is known in the prompt that goes on from it.
+// ownWords identify an answer in the prompt that continues from it.
 const ownWords = "This summary was put together by Palimpsest, which stands between the client and the model, from its compaction of the conversation."
 
 // answerHead opens an answer.
@@ -44,7 +43,7 @@ const answerHead = ownWords + " No model wrote it. " +
 	"What is quoted stands as it was said; (#12) and [#12] name message 12. The originals are archived word for word: for a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; " +
 	"else read the file or run the command again.\n"
 
-// analysis stands where a model would think before it writes.
+// analysis replaces a model's thoughts before it writes.
 const analysis = "This answer comes from Palimpsest's compaction of the conversation. No model was asked."
 
 // section is one section of an answer.
@@ -52,14 +51,14 @@ type section struct {
 	tagged, handover string // its heading in each form
 	size             int    // parts of the whole that it may take
 	entries          []entry
-	count            string // the count of the event that says how many entries it has
-	text             string // what it has come to
+	count            string // the event's count of its entries
+	text             string // the finished text
 }
 
-// compose writes the answer to a request for a summary. The reason says why there is no answer.
+// compose writes the answer to a request for a summary; reason says why there is no answer.
 func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *asked) (text string, counts map[string]int, reason string, err error) {
 	w := &writer{count: m.counter.Count, whole: answerSize, left: answerSize}
-	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the name of what is recorded of this request
+	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the archive's name for this request
 	w.left -= w.count(head)
 	earlier := strings.TrimSpace(untagged(asked.earlier))
 	if cost := w.count(earlier); cost > answerSize*earlierSize/parts {
@@ -96,8 +95,8 @@ func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *as
 // recordAt is the place of the course of the work among the sections.
 const recordAt = 4
 
-// sections returns what an answer says beside the course of the work, what matters most with
-// its budget first come.
+// sections returns the sections of an answer besides the course of the work. Those that matter most
+// get their budget first.
 func (a *asked) sections(lastTurns int) []section {
 	typed := a.typed()
 	return []section{
@@ -146,7 +145,7 @@ func (w *writer) fit(one *section) int {
 	return kept
 }
 
-// typed returns what the person said, the newest first.
+// typed returns the person's messages, the newest first.
 func (a *asked) typed() []entry {
 	var entries []entry
 	for i := range a.turns {
@@ -178,7 +177,7 @@ func (a *asked) intent(typed []entry) []entry {
 	return append([]entry{{message: first, text: asked}}, entries...)
 }
 
-// next returns what was said last by either side.
+// next returns the last message of each side.
 func (a *asked) next(typed []entry) []entry {
 	var entries []entry
 	if len(typed) > 0 {
@@ -212,7 +211,7 @@ func (a *asked) newestTurns(count int) []entry {
 	return turnsOf(a.turns[max(0, len(a.turns)-count):])
 }
 
-// changed returns the files that were changed, the newest first.
+// changed returns the changed files, the newest first.
 func (a *asked) changed() []entry {
 	return a.paths(func(file *ledger.File) bool { return file.Modified != ledger.Never || file.Gone })
 }
@@ -239,7 +238,7 @@ func (a *asked) paths(wanted func(*ledger.File) bool) []entry {
 	return entries
 }
 
-// tasks returns what the model's own plan leaves to be done.
+// tasks returns the open tasks of the model's own plan.
 func (a *asked) tasks() []entry {
 	var entries []entry
 	for i := range a.ledger.Tasks {
@@ -250,7 +249,7 @@ func (a *asked) tasks() []entry {
 	return entries
 }
 
-// openOf returns the errors that nothing has solved yet.
+// openOf returns the unsolved errors.
 func openOf(mistakes []ledger.Error) []ledger.Error {
 	var open []ledger.Error
 	for i := range mistakes {
@@ -261,7 +260,7 @@ func openOf(mistakes []ledger.Error) []ledger.Error {
 	return open
 }
 
-// wordsOf returns what a person typed in a message.
+// wordsOf returns the text that a person typed in a message.
 func wordsOf(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {
@@ -287,8 +286,8 @@ func plainly(raw json.RawMessage) string {
 	return text.String()
 }
 
-// tags are those by which a client finds the summary in an answer.
+// tags escapes the tags by which a client finds the summary in an answer.
 var tags = strings.NewReplacer("<summary>", "&lt;summary>", "</summary>", "&lt;/summary>", "<analysis>", "&lt;analysis>", "</analysis>", "&lt;/analysis>")
 
-// untagged returns a text in which no tag of an answer stands.
+// untagged returns a text with the tags of an answer escaped.
 func untagged(text string) string { return tags.Replace(text) }

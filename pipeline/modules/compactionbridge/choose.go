@@ -10,17 +10,17 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// How the content of active files is chosen. The values are those at which most of
-// what was read again after 53 recorded compactions was there already: see
-// make bench-memory, which measures it.
+// The parameters for choosing content of active files. With these values, the block held most of
+// the lines that were read again after 53 recorded compactions: see make bench-memory, which
+// measures it.
 const (
 	lineAge    = 60.0 // messages after which lines that were read or written count half
-	fileAge    = 60.0 // messages after which a file that was touched counts half
-	changed    = 2.0  // what a file that was changed counts more than one that was read
+	fileAge    = 60.0 // messages after which a touched file counts half
+	changed    = 2.0  // factor of a changed file compared with a read one
 	passage    = 900  // tokens of lines that were read or written together
 	around     = 3    // lines kept on both sides of them
-	fileHeader = 30   // tokens that the head of a piece of a file takes
-	least      = 60   // tokens of content below which nothing more is added
+	fileHeader = 30   // tokens of the head of a piece of a file
+	least      = 60   // tokens below which no more content is added
 )
 
 // piece is a run of lines of a stretch that were last seen together.
@@ -31,15 +31,14 @@ type piece struct {
 	score    float64
 }
 
-// chosen is what is shown of a file: of each stretch the lines that are.
+// chosen is the shown part of a file: the lines of each stretch that are shown.
 type chosen struct {
 	file  *file
 	lines map[int]map[int]bool
 }
 
-// choose returns what of the files fits in so many tokens, the file that is likely
-// to be needed first in front. newest is the last message of the lane. lines that
-// skip reports are not needed.
+// choose returns the content of files that fits in so many tokens, the file most likely needed
+// first. newest is the last message of the lane. It leaves out files that skip reports.
 func choose(files []*file, newest, budget int, count func(string) int, skip func(*file) bool) []chosen {
 	var all []chosen
 	for _, next := range ranked(files, newest, skip) {
@@ -62,7 +61,7 @@ func choose(files []*file, newest, budget int, count func(string) int, skip func
 	return all
 }
 
-// ranked returns what is known of files in pieces, those likely to be needed first.
+// ranked returns the known content of files in pieces, those most likely needed first.
 func ranked(files []*file, newest int, skip func(*file) bool) []piece {
 	var pieces []piece
 	for _, known := range files {
@@ -89,7 +88,7 @@ func ranked(files []*file, newest int, skip func(*file) bool) []piece {
 	return pieces
 }
 
-// weight is how likely a file is needed again: touched late, often, and changed.
+// weight estimates how likely a file is needed again: touched late, often, and changed.
 func (f *file) weight(newest int) float64 {
 	weight := math.Exp2(-float64(newest-f.touched)/fileAge) * (1 + math.Log1p(float64(f.reads+f.changes)))
 	if f.changes > 0 {
@@ -98,8 +97,8 @@ func (f *file) weight(newest int) float64 {
 	return weight
 }
 
-// take adds the lines of a piece, and some around them, to those that are shown, as
-// many as fit in so many tokens. It returns the tokens.
+// take adds the lines of a piece, and some around them, to the shown lines, as many as fit in so
+// many tokens. It returns the tokens used.
 func (p piece) take(shown map[int]bool, budget int, count func(string) int) int {
 	lines := p.file.stretches[p.stretch].lines
 	spent := 0
@@ -116,7 +115,7 @@ func (p piece) take(shown map[int]bool, budget int, count func(string) int) int 
 	return spent
 }
 
-// write adds what is shown of the file to a text.
+// write adds the shown part of the file to a text.
 func (c chosen) write(text *strings.Builder) {
 	for i := range c.file.stretches {
 		shown := c.lines[i]
@@ -140,7 +139,7 @@ func (c chosen) write(text *strings.Builder) {
 	}
 }
 
-// where says which lines of its file a stretch has, and where that is archived.
+// where returns which lines of its file a stretch has, and their place in the archive.
 func (s *stretch) where() string {
 	where := ", part"
 	if s.from > 0 {

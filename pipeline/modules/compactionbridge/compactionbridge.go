@@ -21,12 +21,12 @@ const Name = "compaction-bridge"
 // sealedSource is the source of a marker whose summary only the provider can read.
 const sealedSource = "item compaction"
 
-// Recovered is the Type of the event that tells what was compared and put back. Its
-// Counts are those named here.
+// Recovered is the Type of the event about the comparison and the restored content. Its Counts are
+// named below.
 const Recovered = "recovered"
 
-// The counts of a Recovered event: what went back into the prompt, and how much of
-// what the history held the client's summary lost.
+// The counts of a Recovered event: the content that went back into the prompt, and how much of the
+// history's content the client's summary lost.
 const (
 	Confidence         = "confidence" // in hundredths, that the client has compacted itself
 	TurnsRestored      = "turns_restored"
@@ -37,7 +37,7 @@ const (
 
 	Directives     = "directives"
 	DirectivesLost = "directives_lost"
-	Files          = "files" // that were changed
+	Files          = "files" // changed files
 	FilesLost      = "files_lost"
 	Errors         = "errors" // open ones
 	ErrorsLost     = "errors_lost"
@@ -52,10 +52,10 @@ const (
 type Module struct {
 	counter *tokens.Counter
 	past    Past
-	notes   Notes // nil: clients' requests for a summary are passed to the provider
+	notes   Notes // disabled if nil: clients' requests for a summary are passed to the provider
 }
 
-// New returns the module; past is where it finds what clients left behind.
+// New returns the module; past finds the histories that clients left behind.
 func New(counter *tokens.Counter, past Past) *Module { return &Module{counter: counter, past: past} }
 
 // Name implements pipeline.Module.
@@ -128,7 +128,7 @@ func isOwn(exchange *pipeline.View) bool {
 	return false
 }
 
-// done reports whether one of our blocks stands behind the client's summary already.
+// done reports whether a block of this module already follows the client's summary.
 func done(exchange *pipeline.View) bool {
 	for _, insert := range exchange.Injected(Name) {
 		if insert.Message >= exchange.Class.Marker.Boundary || insert.Message == session.InSystem {
@@ -138,8 +138,8 @@ func done(exchange *pipeline.View) bool {
 	return false
 }
 
-// confidenceIn returns how sure it is that a request is the first after its client
-// has compacted itself, 0 where it is not, or not sure enough.
+// confidenceIn returns the confidence that a request is the first after its client has compacted
+// itself; 0 if it is not, or the confidence is too low.
 func confidenceIn(exchange *pipeline.View) (float64, error) {
 	class := exchange.Class
 	switch {
@@ -148,7 +148,7 @@ func confidenceIn(exchange *pipeline.View) (float64, error) {
 	case class.Kind == client.AfterCompaction:
 		return class.Confidence, nil
 	case class.Marker.Found(), class.IsSide(), class.Known():
-		return 0, nil // a client whose compactions are known by their marks made none
+		return 0, nil // the client marks its compactions, and there is no mark
 	}
 	score, err := score(exchange)
 	if err != nil || score < configOf(exchange).DetectionThreshold {

@@ -10,12 +10,12 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// present is what the new prompt holds: the client's summary and all that it kept or
+// present is the content of the new prompt: the client's summary and everything that it kept or
 // sends again.
 type present struct {
 	text     string
-	messages map[string]bool // by what they say
-	lines    map[string]bool // of text, without line numbers and blanks around them
+	messages map[string]bool // keyed by content
+	lines    map[string]bool // of text, without line numbers and surrounding blanks
 }
 
 // presentIn reads the prompt of an exchange.
@@ -45,7 +45,7 @@ func presentIn(exchange *pipeline.View) (present, error) {
 	return holds, nil
 }
 
-// read takes a text for all that the prompt holds.
+// read uses a text as the whole content of the prompt.
 func (p *present) read(text string) {
 	p.text, p.lines = text, map[string]bool{}
 	for part := range strings.SplitSeq(text, "\n") {
@@ -64,8 +64,8 @@ func writeStrings(text *strings.Builder, raw json.RawMessage) {
 	text.WriteString(plain + "\n")
 }
 
-// saying is equal in two messages that say the same: without ids, cache markers,
-// reminders and thinking.
+// saying returns a key that is equal for messages with the same content: it ignores ids, cache
+// markers, reminders and thinking.
 func saying(message *conversation.Message) string {
 	var text strings.Builder
 	text.WriteString(string(message.Role))
@@ -84,18 +84,18 @@ func saying(message *conversation.Message) string {
 	return text.String()
 }
 
-// comparison is what a history held and the new prompt does not.
+// comparison is the content of a history that the new prompt lacks.
 type comparison struct {
 	history *history
 	present present
 	missing ledger.Missing
-	turns   []turn // the newest ones, where the client kept none of them
+	turns   []turn // the newest ones, if the client kept no turns
 
-	directives, files, errors, decisions int // that the history held
+	directives, files, errors, decisions int // in the history
 }
 
-// compare finds what the new prompt does not hold of a history. Instruction files do
-// not count: clients send them with every request.
+// compare finds the content of a history that the new prompt lacks. Instruction files do not count
+// because clients send them with every request.
 func compare(left *history, lastTurns int, holds present) *comparison {
 	found := &comparison{history: left, present: holds, missing: left.ledger.Missing(holds.text)}
 	found.missing.Directives = withoutInstructions(found.missing.Directives)
@@ -125,8 +125,8 @@ func withoutInstructions(directives []ledger.Directive) []ledger.Directive {
 	return kept
 }
 
-// dropped returns the newest turns, so many at most and oldest first, that came
-// behind the last answer that the client kept: none if it kept its tail.
+// dropped returns the newest turns after the last answer that the client kept, at most so many,
+// oldest first. It returns no turns if the client kept its tail.
 func dropped(turns []turn, most int, holds present) []turn {
 	var gone []turn
 	for i := len(turns) - 1; i >= 0 && len(gone) < most; i-- {
@@ -148,7 +148,7 @@ func dropped(turns []turn, most int, holds present) []turn {
 	return gone
 }
 
-// isSaid reports whether a message holds anything but what was injected into it.
+// isSaid reports whether a message has any content besides injected text.
 func isSaid(message *conversation.Message) bool {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -159,8 +159,7 @@ func isSaid(message *conversation.Message) bool {
 	return false
 }
 
-// own returns what a person typed in a text; empty where the client put all
-// of it there.
+// own returns the part of a text that a person typed; "" if the client wrote all of it.
 func own(role conversation.Role, text string) string {
 	if role == conversation.User && !conversation.IsTyped(text) {
 		return ""

@@ -7,39 +7,39 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Config are the settings of the module compaction-bridge.
+// Config holds the settings of the module compaction-bridge.
 type Config struct {
-	// PreserveLastTurns is how many of the last turns before a client's compaction
-	// come back if the client dropped them.
+	// PreserveLastTurns is how many of the last turns before a client's compaction are restored if
+	// the client dropped them.
 	PreserveLastTurns int `json:"preserveLastTurns" yaml:"preserveLastTurns"`
 
-	// PreserveActiveFiles puts the content of the files at work back.
+	// PreserveActiveFiles restores the content of active files.
 	PreserveActiveFiles bool `json:"preserveActiveFiles" yaml:"preserveActiveFiles"`
 
-	// PreserveDirectives puts standing orders back that the client's summary lost.
+	// PreserveDirectives restores standing orders that the client's summary lost.
 	PreserveDirectives bool `json:"preserveDirectives" yaml:"preserveDirectives"`
 
-	// DetectionThreshold is the score from which on a client that is not known is
-	// taken to have compacted itself.
+	// DetectionThreshold is the minimum score at which an unknown client counts as having compacted
+	// itself.
 	DetectionThreshold float64 `json:"detectionThreshold" yaml:"detectionThreshold"`
 
-	// BlobPrefix is the prefix of archive objects in a directory or bucket. It is reserved:
-	// who runs the program sets the prefix for all workspaces.
+	// BlobPrefix is the prefix of archive objects in a directory or bucket. It is reserved: the
+	// operator sets the prefix for all workspaces.
 	BlobPrefix string `json:"blobPrefix" yaml:"blobPrefix"`
 
-	// MaxTokens bounds the block that is put into the prompt, in o200k tokens.
+	// MaxTokens bounds the inserted block, in o200k tokens.
 	MaxTokens int `json:"maxTokens" yaml:"maxTokens"`
 
-	// Scope says where the history is looked for that a client left behind without naming its
-	// session: one of pipeline.Scopes. Beyond ScopeSession it is looked for among the sessions of the
-	// same API key and end user, by the messages that the client kept.
+	// Scope limits the search for a history that a client left behind without naming its session:
+	// one of pipeline.Scopes. Beyond ScopeSession the search covers the sessions of the same API
+	// key and end user, by the messages that the client kept.
 	Scope string `json:"scope" yaml:"scope"`
 
-	// Placement says where the block goes: "turn" or "system".
+	// Placement is the place of the block: "turn" or "system".
 	Placement string `json:"placement" yaml:"placement"`
 
-	// ClientCompaction says what happens to a client's own request for a summary: it
-	// passes to the provider, or is answered without it where a compaction is ready.
+	// ClientCompaction decides whether a client's own request for a summary passes to the provider,
+	// or is answered without it if a compaction is ready.
 	ClientCompaction string `json:"clientCompaction" yaml:"clientCompaction"`
 }
 
@@ -49,7 +49,7 @@ const (
 	ClientCompactionAnswer = "answer"
 )
 
-// DefaultConfig returns the settings of a workspace that has set nothing.
+// DefaultConfig returns the settings of a workspace without its own.
 func DefaultConfig() Config {
 	return Config{
 		PreserveLastTurns:   5,
@@ -67,7 +67,7 @@ func DefaultConfig() Config {
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
 
-// Description returns what the module says of itself.
+// Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
 		Name: Name, Title: "after a client’s own compaction", Header: "bridge", IsStandard: true,
@@ -96,7 +96,7 @@ func Description() pipeline.Description {
 	}
 }
 
-// restored are the settings that say what the module puts back.
+// restored are the settings that choose the restored content.
 func restored() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 0, 100, pipeline.Setting{

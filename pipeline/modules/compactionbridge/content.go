@@ -14,11 +14,11 @@ type line struct {
 	at   int
 }
 
-// stretch is a run of lines that follow each other in a file.
+// stretch is a run of adjacent lines of a file.
 type stretch struct {
-	from  int // number of the first line, from 1; 0: not known
+	from  int // number of the first line, from 1; 0 if unknown
 	lines []line
-	doubt string // command run since that may have changed the file; empty if none
+	doubt string // command run since that may have changed the file, or ""
 }
 
 // newest returns the message in which a line of the stretch was last seen.
@@ -30,7 +30,7 @@ func (s *stretch) newest() int {
 	return at
 }
 
-// file is what a lane knows of a file's content.
+// file is a lane's knowledge of a file's content.
 type file struct {
 	path      string
 	stretches []stretch
@@ -39,13 +39,13 @@ type file struct {
 	changes   int
 }
 
-// contents follows what a lane read of files and what it wrote into them. A line
-// that a later call may have changed is forgotten, never kept as it was.
+// contents follows which parts of files a lane read and wrote. It forgets a line that a later call
+// may have changed, so that it never keeps an outdated one.
 type contents struct {
 	files []*file // in the order in which they were first touched
 }
 
-// maxStretches bounds the pieces that are known of one file.
+// maxStretches bounds the known pieces of one file.
 const maxStretches = 40
 
 // add reads the calls of a turn with their results; first is the index of its first
@@ -76,7 +76,7 @@ func (c *contents) add(first int, messages []conversation.Message) {
 func (c *contents) addCall(at int, block, result *conversation.Block) {
 	call := ledger.ParseCall(block)
 	if call.Failed(result) {
-		if call.Command != "" { // some of its commands may have done their work
+		if call.Command != "" { // some of its commands may have succeeded
 			c.forget(at, call.Writes)
 			c.doubt(call.Command)
 		}
@@ -170,7 +170,7 @@ func (c *contents) apply(at int, patched []patch) {
 	}
 }
 
-// forget notes that files were changed in a way that nothing tells.
+// forget notes that files were changed in an unknown way.
 func (c *contents) forget(at int, paths []string) {
 	for _, path := range paths {
 		if known := c.file(path); known != nil {
@@ -202,7 +202,7 @@ func (c *contents) remove(path string) {
 	})
 }
 
-// file returns the entry of a path, a new one if it does not exist; nil for no path.
+// file returns the entry of a path, a new one if it does not exist; nil for "".
 func (c *contents) file(path string) *file {
 	path = strings.TrimPrefix(strings.TrimSpace(path), "./")
 	if path == "" || strings.ContainsAny(path, "\n\x00") {
@@ -221,8 +221,8 @@ func (c *contents) file(path string) *file {
 	return made
 }
 
-// same reports whether two paths name one file: a relative one with a folder and an
-// absolute one that ends in it do.
+// same reports whether two paths name one file: a relative path with a folder matches an absolute
+// one that ends in it.
 func same(a, b string) bool {
 	if a == b {
 		return true
@@ -247,7 +247,7 @@ func (f *file) write(at int, content string) {
 	f.stretches = []stretch{{from: 1, lines: linesOf(at, strings.TrimRight(content, "\n"))}}
 }
 
-// see notes lines that a read showed, in place of what was known of them.
+// see notes lines that a read showed, and replaces older knowledge of them.
 func (f *file) see(seen []stretch) {
 	for _, fresh := range seen {
 		if fresh.from == 0 || len(fresh.lines) == 0 {
@@ -263,8 +263,8 @@ func (f *file) see(seen []stretch) {
 	}
 }
 
-// without returns what is left of a stretch if the lines from from to to (excluded)
-// are taken out. One whose place is not known goes: it may be among them.
+// without returns the rest of a stretch without the lines in [from, to). A stretch at an unknown
+// place goes completely, because it may be among them.
 func (s *stretch) without(from, to int) []stretch {
 	end := s.from + len(s.lines)
 	switch {

@@ -9,20 +9,20 @@ import (
 	"palimpsest/pipeline/summary"
 )
 
-// The documented score of a request that may follow a compaction of a client that is
-// not known. It is asked only where a session that is known goes on with another
-// history: without that, each new conversation that begins with "continue" scores.
+// The documented score of a request that may follow a compaction of an unknown client. It is
+// computed only if a known session goes on with another history. Otherwise each new conversation
+// that begins with "continue" would score.
 const (
 	fewMessages  = 0.4 // of a history of two messages at most
 	markerFound  = 0.5 // a summary of a conversation
-	shortAndRefs = 0.3 // few words that refer to what went before
+	shortAndRefs = 0.3 // few words that refer to earlier turns
 
 	few       = 2
 	shortText = 600 // characters
-	headText  = 400 // characters in which a summary says that it is one
+	headText  = 400 // characters in which a summary identifies itself
 )
 
-// marks say that a text sums up the conversation before it.
+// marks match texts that sum up the conversation before them.
 var marks = expression.New(`(?i)^[\W_]*(?:` +
 	`(?:this|the) (?:session|conversation|chat) (?:is being|was|has been) (?:continued|compacted|summari[sz]ed|condensed)|` +
 	`(?:here is|below is|the following is|this is) (?:a|the) (?:\w+ )?summary of (?:the|our|this|what|all|everything)|` +
@@ -31,11 +31,11 @@ var marks = expression.New(`(?i)^[\W_]*(?:` +
 	`(?:previous|earlier|prior) (?:conversation|session|context|messages) (?:summary|was|were|has been|have been)\b|` +
 	`</?(?:conversation|context|session|compacted)?[-_]?summary>)`)
 
-// references refer to what went before.
+// references match words that refer to earlier turns.
 var references = expression.New(`(?i)\b(?:continue|carry on|go on|resume|pick up|where (?:we|you) left off|as (?:we )?discussed|earlier|previous(?:ly)?)\b`)
 
-// score returns the documented score between 0 and 1 of a request. A history that
-// shows no summary scores nothing, however short it is: it is a new task.
+// score returns the documented score between 0 and 1 of a request. A history without a summary
+// scores 0, however short it is, because it is a new task.
 func score(exchange *pipeline.View) (float64, error) {
 	var texts []string
 	messages := 0

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// edit puts one text in place of another.
+// edit replaces one text by another.
 type edit struct {
 	before, after string
-	all           bool // wherever it stands
+	all           bool // all occurrences
 }
 
-// patch is what a patch does to one file.
+// patch is the part of a patch about one file.
 type patch struct {
 	path    string
-	content string // of a file that is added
+	content string // of an added file
 	edits   []edit
 }
 
-// edit follows an edit of the file. Where the text that goes is known, what is known
-// stays exact; else every line that the edit may have changed is forgotten.
+// edit follows an edit of the file. If the replaced text is known, the known content stays exact;
+// otherwise every line that the edit may have changed is forgotten.
 func (f *file) edit(at int, change edit) {
 	if change.before == change.after {
 		return
@@ -45,8 +45,8 @@ func (f *file) edit(at int, change edit) {
 	}
 }
 
-// shift moves the numbers of the stretches behind an edit in stretch i. Where it is
-// not known what lies behind, they have no numbers any more.
+// shift moves the line numbers of the stretches after an edit in stretch i. If the order is
+// unknown, they lose their numbers.
 func (f *file) shift(i, place, grown int, all bool) {
 	for j := range f.stretches {
 		switch other := &f.stretches[j]; {
@@ -59,8 +59,8 @@ func (f *file) shift(i, place, grown int, all bool) {
 	}
 }
 
-// replace makes an edit within the stretch and returns the number of the line where
-// it was, 0 if that is not known; ok is false if its text is not there.
+// replace makes an edit within the stretch and returns the line number of its place, or 0 if
+// unknown; ok is false if the stretch lacks the text.
 func (s *stretch) replace(at int, change edit) (place int, ok bool) {
 	text := s.text()
 	start := strings.Index(text, change.before)
@@ -101,11 +101,11 @@ func (s *stretch) text() string {
 	return text.String()
 }
 
-// distinct is how long a line is at least that tells where an edit was.
+// distinct is the minimum length of a line that identifies the place of an edit.
 const distinct = 8
 
-// editUnseen follows an edit of a text of which not all is known: every line of it
-// goes, and what came in its place is known without its number.
+// editUnseen follows an edit of a text that is only partly known: every known line of it goes, and
+// the new text is known without its number.
 func (f *file) editUnseen(at int, change edit, grown int) {
 	gone := map[string]bool{}
 	for part := range strings.SplitSeq(change.before, "\n") {
@@ -131,7 +131,7 @@ func (f *file) editUnseen(at int, change edit, grown int) {
 		}
 	}
 	if len(gone) == 0 {
-		kept = nil // nothing tells where the edit was
+		kept = nil // the place of the edit is unknown
 	}
 	f.stretches = kept
 	if strings.TrimSpace(change.after) != "" {
@@ -140,8 +140,8 @@ func (f *file) editUnseen(at int, change edit, grown int) {
 	f.tidy()
 }
 
-// editsOf reads the edits in a call's arguments, as the clients that we know write
-// them; none if there are not any or not all of them are understood.
+// editsOf reads the edits in a call's arguments, in the forms of known clients; nil if there are no
+// edits or not all of them are understood.
 func editsOf(arguments string) []edit {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &members) != nil {
@@ -184,7 +184,7 @@ func editOf(members map[string]json.RawMessage) (edit, bool) {
 	return edit{before: before, after: textOf(members, "new_string", "new_str", "newString", "newText", "new_text", "replace"), all: all}, true
 }
 
-// textOf returns the first of some members that is a text.
+// textOf returns the first non-empty string of some members.
 func textOf(members map[string]json.RawMessage, names ...string) string {
 	for _, name := range names {
 		var text string
@@ -216,7 +216,7 @@ func searchReplace(diff string) []edit {
 	return edits
 }
 
-// patchOf returns the patch among a call's arguments; empty if it does not exist.
+// patchOf returns the patch among a call's arguments; "" if absent.
 func patchOf(arguments string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &members) != nil {

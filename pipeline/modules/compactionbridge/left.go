@@ -15,43 +15,43 @@ import (
 	"palimpsest/tenants"
 )
 
-// What is read of a history at most. It happens once for each compaction.
+// The limits for reading a history. It happens once for each compaction.
 const (
 	mostMessages = 4000 // the newest ones
-	mostKept     = 500  // that the client kept behind its summary
+	mostKept     = 500  // kept by the client after its summary
 	readTimeout  = 2 * time.Second
 )
 
-// Lanes tells which lane of a session its client used before.
+// Lanes finds the lanes that a client used before.
 type Lanes interface {
-	// Before returns the lane of a session's main conversation that was used last
-	// before another one was opened, and how many messages it has. It returns
-	// session.ErrNotFound if it does not exist.
+	// Before returns the lane of a session's main conversation that was used last before another
+	// one was opened, and how many messages it has. It returns session.ErrNotFound if it does not
+	// exist.
 	Before(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
 
-	// Holding returns the lane of a main conversation of the scope, other than lane,
-	// that holds most of the messages named by their hashes, the one used last of
-	// several. It returns session.ErrNotFound if it does not exist.
+	// Holding returns the lane of a main conversation of the scope, other than lane, that holds
+	// most of the messages named by their hashes, the most recently used of several. It returns
+	// session.ErrNotFound if it does not exist.
 	Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.LaneMatch, error)
 }
 
-// leastKept is how many tokens a lane must share with what a client kept to be taken
-// for the history that it left: less than that may stand in any conversation.
+// leastKept is how many tokens a lane must share with the messages that a client kept to count as
+// the history that it left. Any conversation may contain less than that.
 const leastKept = 30
 
-// Past is where what clients left behind is found. With the zero Past nothing is.
+// Past finds the histories that clients left behind. The zero Past finds no history.
 type Past struct {
 	Lanes     Lanes
 	Originals archive.Originals
 }
 
-// turn is a turn of the history that was left.
+// turn is a turn of the replaced history.
 type turn struct {
 	first    int // index of its first message
 	messages []conversation.Message
 }
 
-// history is what a client left behind.
+// history is the conversation that a client left behind.
 type history struct {
 	turns    []turn
 	ledger   *ledger.Ledger
@@ -82,8 +82,8 @@ func (p Past) history(ctx context.Context, exchange *pipeline.View) (*history, e
 	return readHistory(exchange, entries)
 }
 
-// lane returns the lane that was left and how many messages count. Of an agent inside
-// the session only this process can know it.
+// lane returns the lane that the client left and how many messages count. Only this process knows
+// the lane of an agent inside the session.
 func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int, error) {
 	left := exchange.Left
 	switch {
@@ -107,7 +107,7 @@ func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int
 	return lane, length, nil
 }
 
-// kept returns the hashes of what the client kept behind its summary.
+// kept returns the hashes of the messages that the client kept after its summary.
 func kept(exchange *pipeline.View) []conversation.Hash {
 	from := min(exchange.Class.Marker.Boundary+1, len(exchange.Digests))
 	hashes := make([]conversation.Hash, min(len(exchange.Digests)-from, mostKept))
@@ -134,7 +134,7 @@ func readHistory(exchange *pipeline.View, entries []archive.Entry) (*history, er
 	return historyOf(messages, indexes), nil
 }
 
-// historyOf returns the history of messages, of which indexes are the places in their lane.
+// historyOf returns the history of messages; indexes are their places in their lane.
 func historyOf(messages []conversation.Message, indexes []int) *history {
 	read := &history{ledger: ledger.New()}
 	digests := make([]conversation.Digest, 0, len(messages))

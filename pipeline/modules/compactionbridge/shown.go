@@ -9,9 +9,9 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// shown returns the lines of a file that a result shows. Lines with numbers in front
-// of them have those; others begin at start, 0 for a result in which only numbered
-// lines are the file's.
+// shown returns the lines of a file that a result shows. Lines with numbers in front of them have
+// those numbers; others begin at start. With start 0, only numbered lines of the result belong to
+// the file.
 func shown(at int, text string, start int) []stretch {
 	text = conversation.WithoutReminders(text)
 	var seen []stretch
@@ -56,8 +56,7 @@ func numbered(text string) (number int, rest string, ok bool) {
 	return 0, "", false
 }
 
-// startOf returns the number of the first line that a read asked for; 0 if that is
-// not known.
+// startOf returns the number of the first line that a read asked for; 0 if unknown.
 func startOf(arguments string, partial bool) int {
 	if !partial {
 		return 1
@@ -84,8 +83,8 @@ var (
 	number = expression.New(`^(?:nl -ba|cat -n) +[^ |;&<>]+ *\| *(?:sed -n +['"]?\d+,\d+p['"]?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?)$`)
 )
 
-// printed reports whether a shell command does nothing but print a file, and the
-// number of the first line that it prints.
+// printed reports whether a shell command only prints a file, and the number of the first line that
+// it prints.
 func printed(command string) (start int, plain bool) {
 	command = strings.TrimSpace(moves.ReplaceAllString(strings.TrimSpace(command), ""))
 	if match := ranges.FindStringSubmatch(command); match != nil {
@@ -98,7 +97,7 @@ func printed(command string) (start int, plain bool) {
 	return 1, prints.MatchString(command)
 }
 
-// outputOf returns what a command printed, without what clients put around it.
+// outputOf returns a command's output without the client's wrapping.
 func outputOf(result string) string {
 	if strings.HasPrefix(result, `{"output":`) {
 		var wrapped struct {
@@ -114,11 +113,10 @@ func outputOf(result string) string {
 	return result
 }
 
-// rewriters are commands that may change files which they do not name.
+// rewriters match commands that may change files without naming them.
 var rewriters = expression.New(`\b(git (?:checkout|switch|restore|reset|stash|pull|merge|rebase|revert|cherry-pick|apply|am|clean)|` +
 	`gofmt -w|goimports -w|go fmt|go generate|cargo fmt|black|ruff (?:format|check --fix)|prettier (?:--write|-w)|eslint [^|;&]*--fix|rustfmt|` +
 	`(?:npm|pnpm|yarn|bun|make|mise|just|task)(?: run)? (?:[\w:-]*(?:fmt|format|fix|generate|codegen)[\w:-]*))\b`)
 
-// rewriterIn returns the part of a command that may change files which it does not
-// name; empty if it does not exist.
+// rewriterIn returns the part of a command that may change files without naming them; "" if absent.
 func rewriterIn(command string) string { return rewriters.FindString(command) }

@@ -18,9 +18,8 @@ const (
 		"It is quoted as it was; (#12) names message 12 of the earlier conversation in the archive.\n"
 )
 
-// How the block's tokens are shared: a section takes at most so many parts of the
-// whole. What one leaves over goes to the sections behind it, and the files get the
-// rest.
+// The sections' shares of the block's tokens: a section takes at most so many parts of the whole.
+// Unused tokens go to the next sections, and the files get the rest.
 const (
 	parts         = 20
 	directiveSize = 4
@@ -30,16 +29,16 @@ const (
 	decisionSize  = 1
 )
 
-// The sizes of what is quoted of turns and errors, in characters.
+// The sizes of quotes of turns and errors, in characters.
 const (
 	typedSize  = 1500
 	spokenSize = 900
 	quotedSize = 240 // of calls, results, errors and decisions
 )
 
-// block is what goes into the prompt.
+// block is the text for the prompt.
 type block struct {
-	text     string // empty if nothing
+	text     string // "" if there is no content
 	restored map[string]int
 }
 
@@ -71,8 +70,8 @@ func (m *Module) write(found *comparison, config Config) block {
 	return block{text: opening + heading + w.text.String() + closing, restored: restored}
 }
 
-// sizeOf returns the parts of the whole that directives may take: more if the client's summary lost
-// the plan, so that every step of it comes back.
+// sizeOf returns the parts of the whole that directives may take. They may take more if the
+// client's summary lost the plan, so that every step of it comes back.
 func sizeOf(directives []ledger.Directive) int {
 	if slices.ContainsFunc(directives, func(directive ledger.Directive) bool { return directive.Kind == ledger.Plan }) {
 		return planSize
@@ -80,8 +79,8 @@ func sizeOf(directives []ledger.Directive) int {
 	return directiveSize
 }
 
-// section writes a section of entries, of which those in front are the most wanted,
-// and puts them back into the order of the history. It returns how many there are.
+// section writes a section of entries, the most wanted first in entries, in the order of the
+// history. It returns how many entries fit.
 func (w *writer) section(title string, size int, entries []entry) int {
 	head := "\n## " + title + "\n"
 	budget := min(w.left, w.whole*size/parts) - w.count(head)
@@ -135,7 +134,7 @@ func (w *writer) files(found *comparison) int {
 	return written
 }
 
-// shows reports whether the prompt holds most of what is known of a file.
+// shows reports whether the prompt holds most of the known content of a file.
 func (p *present) shows(known *file) bool {
 	lines, held := 0, 0
 	for i := range known.stretches {
@@ -151,14 +150,14 @@ func (p *present) shows(known *file) bool {
 	return lines > 0 && held*5 >= lines*4
 }
 
-// entry is one thing in a section.
+// entry is one item of a section.
 type entry struct {
 	message int
 	text    string
-	outline string // stands for a text that does not fit; may be empty
+	outline string // replaces a text that does not fit; may be ""
 }
 
-// directivesOf returns directives: the plan that holds, then the newest first.
+// directivesOf returns directives: the current plan, then the newest first.
 func directivesOf(directives []ledger.Directive) []entry {
 	var entries []entry
 	for i := range slices.Backward(directives) {
@@ -214,7 +213,7 @@ func turnsOf(turns []turn) []entry {
 	return entries
 }
 
-// writeMessage writes what a message says, results at the length of L1.
+// writeMessage writes the content of a message, results at the length of L1.
 func writeMessage(text *strings.Builder, index int, message *conversation.Message) {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -244,8 +243,7 @@ func quoted(text string) string {
 	return conversation.Quoted(shortened(strings.Join(strings.Fields(conversation.WithoutReminders(text)), " "), quotedSize))
 }
 
-// shortened returns the beginning and the end of a text that is longer than so many
-// characters.
+// shortened returns the beginning and the end of a text if it has more than so many characters.
 func shortened(text string, characters int) string {
 	runes := []rune(text)
 	if len(runes) <= characters {

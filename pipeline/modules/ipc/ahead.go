@@ -13,13 +13,12 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// factorDrift is by how much the calibration may have moved since an epoch was
-// planned ahead, as a share.
+// factorDrift is the share by which the calibration may move before an epoch planned ahead expires.
 const factorDrift = 0.05
 
-// Plan plans the epoch that Process would make of an exchange on a cold cache,
-// and makes nothing of it. It returns pipeline.ErrNoPlan if no plan is worth making. Of
-// the exchange it needs neither Commit nor Heat.
+// Plan plans the epoch that Process would make of an exchange on a cold cache, without changing
+// anything. It returns pipeline.ErrNoPlan if no plan is worth making. It doesn't need the
+// exchange's Commit or Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error) {
 	config := configOf(exchange)
 	size := exchange.Size(exchange.Projection)
@@ -44,9 +43,9 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Pl
 	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
 }
 
-// ahead returns the epoch that was planned ahead for an exchange of size tokens:
-// what the lane's last request would have come to, which keeps the turns that came
-// since as they are. It is nil if absent, or it makes too little room by now.
+// ahead returns the epoch that was planned ahead for an exchange of size tokens: the epoch of the
+// lane's last request, with the turns since then unchanged. It returns nil if there is no such
+// plan, or if the plan no longer frees enough.
 func ahead(exchange *pipeline.View, size int) *epoch {
 	plan := exchange.Plan
 	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
@@ -58,14 +57,13 @@ func ahead(exchange *pipeline.View, size int) *epoch {
 	}
 	b, after := measure(exchange, size), exchange.Estimate(&projection)
 	if after > (b.goal+b.high)/2 || b.now-after < b.worth {
-		return nil // what came since is too much for it
+		return nil // the new messages are too large for the plan
 	}
 	projection.Before, projection.After = size, b.tokens(after)
 	return newEpoch(exchange, b, &projection, true)
 }
 
-// settings returns the fingerprint of what an epoch depends on beside the history
-// and the calibration.
+// settings returns a fingerprint of an epoch's inputs besides the history and the calibration.
 func settings(exchange *pipeline.View) conversation.Hash {
 	number := 0
 	if exchange.Projection != nil {

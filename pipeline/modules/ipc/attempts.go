@@ -9,26 +9,26 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// commitPause is how long a lane waits before it tries an epoch again whose
-// originals could not be made durable.
+// commitPause is how long a lane waits before it retries an epoch whose originals could not be made
+// durable.
 const commitPause = 30 * time.Second
 
-// Why an attempt at an epoch came to nothing.
+// The reasons for a failed attempt at an epoch.
 const (
 	nothingToFree = "nothing_to_free"
 	notSmaller    = "not_smaller"
-	freedLittle   = "freed_little" // an epoch that had to be made freed less than one must
+	freedLittle   = "freed_little" // a required epoch freed less than the minimum
 	missedTarget  = "missed_target"
 	notArchived   = "not_archived"
 	notPlanned    = "not_planned"
 	costGate      = "cost_gate"
 )
 
-// held returns why no epoch is tried on an occasion: what the lane remembers says
-// that it would come to nothing once more. It is empty if nothing does.
+// held returns why no epoch is tried on an occasion, because the lane's attempts show that it would
+// fail again. It returns "" if an epoch may be tried.
 //
-// A prompt that does not fit is tried even with the breaker open, but only once
-// until it has grown by what an epoch must free.
+// A prompt that does not fit is tried even with the breaker open, but only once until it has grown
+// by the minimum that an epoch must free.
 func held(exchange *pipeline.View, size int, why occasion) string {
 	attempts := exchange.Attempts
 	switch {
@@ -56,8 +56,9 @@ func held(exchange *pipeline.View, size int, why occasion) string {
 	return ""
 }
 
-// released reports whether a person has typed since the lane's last prompt, and what they
-// typed before, which no level touched until now, is as large as what an epoch must free.
+// released reports whether a person has typed since the lane's last prompt, and whether their
+// previous message, until now untouched by any level, is as large as the minimum that an epoch must
+// free.
 func released(exchange *pipeline.View, size int) bool {
 	digests := exchange.Digests
 	newest := latestTyped(digests)
@@ -68,8 +69,7 @@ func released(exchange *pipeline.View, size int) bool {
 	return before >= 0 && exchange.Factor*float64(digests[before].Tokens) >= float64(max(1, leastFreed(exchange, size)))
 }
 
-// stands reports whether prompt and window are still about as large as at the last
-// attempt.
+// stands reports whether prompt and window are still about as large as at the last attempt.
 func stands(exchange *pipeline.View, size int) bool {
 	attempts := exchange.Attempts
 	worth := max(1, leastFreed(exchange, size))
@@ -78,10 +78,10 @@ func stands(exchange *pipeline.View, size int) bool {
 
 func within(a, b, distance int) bool { return a-b < distance && b-a < distance }
 
-// reportHeld tells why nothing was tried.
+// reportHeld reports why no epoch was tried.
 func reportHeld(draft *pipeline.Draft, size int, why occasion, reason string) {
 	if why == idle || why == brokeEven {
-		return // there was no need
+		return // not needed
 	}
 	switch reason {
 	case costGate, endsSoon, notArchived:
@@ -104,8 +104,7 @@ func putOff(draft *pipeline.Draft, reason string, size int) {
 	remember(draft, attempts)
 }
 
-// cameToNothing counts an attempt that came to nothing and reports if that opens
-// the breaker.
+// cameToNothing counts a failed attempt and reports if that opens the breaker.
 func cameToNothing(draft *pipeline.Draft, reason string, size int) {
 	wasOpen := draft.Attempts.IsOpen()
 	attempts := session.Attempts{At: draft.Now, Fruitless: draft.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: draft.Limit}
@@ -115,13 +114,12 @@ func cameToNothing(draft *pipeline.Draft, reason string, size int) {
 	}
 }
 
-// cameTrue remembers an epoch that has been made. An open breaker stays open: only
-// a reset closes it.
+// cameTrue remembers a completed epoch. An open breaker stays open: only a reset closes it.
 func cameTrue(draft *pipeline.Draft, epoch *epoch) {
 	freed := epoch.projection.Before - epoch.projection.After
 	attempts := session.Attempts{At: draft.Now}
 	switch {
-	case draft.Order != nil, epoch.projection.Reason == bytesReason: // it was to free what it could
+	case draft.Order != nil, epoch.projection.Reason == bytesReason: // these free as much as they can
 	case float64(freed) < float64(leastFreed(&draft.View, epoch.projection.Before))*roundings:
 		cameToNothing(draft, freedLittle, epoch.projection.After)
 		return
@@ -130,17 +128,17 @@ func cameTrue(draft *pipeline.Draft, epoch *epoch) {
 	case !epoch.reached:
 		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, draft.Limit
 	case draft.Attempts == session.Attempts{}:
-		return // there is nothing to forget
+		return // no attempts to forget
 	}
 	remember(draft, attempts)
 }
 
-// roundings is what rounding between the model's tokens and o200k ones may take of
-// an epoch that frees just enough.
+// roundings allows for the rounding between the model's tokens and o200k tokens in an epoch that
+// frees just enough.
 const roundings = 0.99
 
-// brokeOff remembers an attempt that ended with an error, unless that says nothing of
-// the lane: its client has left, or another replica was first.
+// brokeOff remembers an attempt that ended with an error, unless the error isn't about the lane:
+// the client disconnected, or another replica was first.
 func brokeOff(ctx context.Context, draft *pipeline.Draft, reason string, size int, err error) {
 	if errors.Is(err, session.ErrOvertaken) || errors.Is(context.Cause(ctx), context.Canceled) {
 		return

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// leastBelow is how many bytes a base has to save for a record to name it.
+// leastBelow is how many bytes a base must save before a record names it.
 const leastBelow = 200
 
-// base is the directory below which most of what the calls of a conversation touch is. Records name
-// it once, and its files by what follows it; empty: they name all in full.
+// base is the directory that contains most paths in the calls of a conversation. Records name it
+// once and write paths below it relative to it. If it is "", they write all paths in full.
 type base string
 
 // baseOf returns the base of turns that have been read. It depends on the originals alone.
@@ -36,7 +36,7 @@ func baseOf(turns []*turn) base {
 	return base(best)
 }
 
-// below returns a text that names the files below the base by what follows it.
+// below returns a text with the paths below the base made relative to it.
 func (b base) below(text string) string {
 	if b == "" || !strings.Contains(text, string(b)) {
 		return text
@@ -65,7 +65,7 @@ func (b base) below(text string) string {
 // hashBelow returns the hash of the path that a name is below the base.
 func (b base) hashBelow(name string) uint64 { return hashOn(hashOn(hashOf(string(b)), "/"), name) }
 
-// told says in a record what its paths are below; empty if they are in full.
+// told returns the sentence that explains relative paths in a record, or "" without a base.
 func (b base) told() string {
 	if b == "" {
 		return ""

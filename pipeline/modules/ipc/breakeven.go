@@ -7,31 +7,29 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// balance weighs reading a prompt on against writing a shorter one, in the model's tokens
-// and at the model's list price.
+// balance weighs reading a prompt on against writing a shorter one, in the model's tokens and at
+// the model's list price.
 //
-// Whether to compact is the ski rental problem: go on reading a long prompt from the cache
-// (rent), or pay once to write a shorter one (buy). The break-even rule needs no forecast:
-// buy as soon as the rent paid so far has reached the price. However the session goes on,
-// that never costs more than twice what the best decision in hindsight would have, and no
-// rule without dice does better: Karlin, Manasse, Rudolph and Sleator,
-// "Competitive snoopy caching", Algorithmica 3 (1988), 79–119.
+// Whether to compact is the ski rental problem: go on reading a long prompt from the cache (rent),
+// or pay once to write a shorter one (buy). The break-even rule needs no forecast: buy as soon as
+// the rent paid so far has reached the price. However the session goes on, that never costs more
+// than twice the best decision in hindsight, and no deterministic rule does better: Karlin,
+// Manasse, Rudolph and Sleator, "Competitive snoopy caching", Algorithmica 3 (1988), 79–119.
 //
-// The rent of a request is what was read of it above what the compaction would leave. It
-// is added up from the history itself, in which each answer stands for a request, down to
-// where the last compaction was made: every replica comes to the same sum, after every
-// restart, without state of its own.
+// The rent of a request is the part of its prompt that a compaction would have removed. It is added
+// up from the history itself, with each answer counted as one request, back to the last compaction.
+// Therefore every replica computes the same sum, even after a restart, without state of its own.
 type balance struct {
 	read, write float64 // prices of a token
 	rate        float64 // the model's tokens for one of o200k
 
 	size     float64 // of the prompt
-	goal     float64 // what a compaction is to leave
-	left     float64 // what one would leave, as far as can be told without planning it
-	fixed    float64 // what precedes every change
-	fresh    float64 // what is written in any case
+	goal     float64 // target size after a compaction
+	left     float64 // estimated size after a compaction, without planning it
+	fixed    float64 // the unchanging part before all messages
+	fresh    float64 // written in any case
 	requests int     // since the last compaction that read more than would be left
-	rent     float64 // what they have paid for reading that
+	rent     float64 // their cost of reading the excess
 }
 
 // byBreakEven reports whether the rule of rent or buy decides for the exchange.
@@ -62,19 +60,20 @@ func rateOf(exchange *pipeline.View, size int) float64 {
 // measured curve bends, see docs/compaction-bench.md.
 const depthShare = 0.23
 
-// depth returns what a compaction is to leave: the share of minContext behind what
-// precedes the conversation, which is never cut. In small windows compressTo may ask for less.
+// depth returns the target size of a compaction: the share of minContext plus the fixed part before
+// the conversation, which is never cut. In small windows compressTo may ask for less.
 func depth(minContext int, fixed float64) float64 {
 	return fixed + depthShare*float64(minContext)
 }
 
-// newestShareByCost is newestShare by the rule of rent or buy. Of 0.3, 0.4, 0.5, and 0.7 it cost least on the recorded
-// sessions while holding as much of what later turns use, within 0.1 points: records hold more names than as many tokens of
-// the newest turns, of which a few always stay.
+// newestShareByCost is newestShare by the rule of rent or buy. Of 0.3, 0.4, 0.5, and 0.7 it cost
+// least on the recorded sessions while keeping as much of the content that later turns use, within
+// 0.1 points, because records hold more names than the newest turns do in as many tokens. A few of
+// the newest turns always stay.
 const newestShareByCost = 0.4
 
-// newestKept returns the o200k tokens of the newest turns that stay as they are where a
-// compaction goes down to goal o200k tokens, of which each is so many of the model's.
+// newestKept returns the o200k tokens of the newest turns that stay unchanged if a compaction goes
+// down to goal o200k tokens. rate converts o200k tokens to the model's.
 func newestKept(exchange *pipeline.View, goal, rate float64) int {
 	config, turns := configOf(exchange), exchange.Turns
 	newest := min(float64(config.PreserveTokens)/rate, newestShareByCost*goal)
@@ -110,17 +109,17 @@ func (b *balance) add(exchange *pipeline.View) {
 	}
 }
 
-// price returns what a compaction costs that writes so many tokens to the cache which
-// would have been read from it.
+// price returns the cost of a compaction that writes so many tokens to the cache instead of reading
+// them from it.
 func (b *balance) price(rewritten float64) float64 { return max(0, rewritten) * (b.write - b.read) }
 
-// isEven reports whether the rent has reached the price of a compaction that leaves what
-// can be told without planning it.
+// isEven reports whether the rent has reached the price of a compaction, by the estimate that needs
+// no plan.
 func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fresh) }
 
-// breakEvenOccasion returns the occasion that a prompt of size tokens below its target is
-// by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
-// shorter one costs less at once.
+// breakEvenOccasion returns the occasion of a prompt of size tokens below its target by the rule of
+// rent or buy. On a cold cache the whole prompt is written in any case, so that a shorter one costs
+// less at once.
 func breakEvenOccasion(exchange *pipeline.View, size int) occasion {
 	if size <= configOf(exchange).MinContext {
 		return noOccasion
@@ -149,8 +148,8 @@ func hasBrokenEven(exchange *pipeline.View, epoch *epoch) bool {
 	return b.rent >= b.price(float64(epoch.prediction.rewritten))
 }
 
-// leastFreed returns how many tokens an epoch of a prompt of size tokens must free:
-// minClear of the window or, where the window decides nothing, of the prompt.
+// leastFreed returns how many tokens an epoch of a prompt of size tokens must free: minClear of the
+// window or, by the rule of rent or buy, of the prompt if that is smaller.
 func leastFreed(exchange *pipeline.View, size int) int {
 	whole := exchange.Limit
 	if byBreakEven(exchange) {

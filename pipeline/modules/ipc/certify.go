@@ -7,8 +7,8 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// certify compares a projection with the originals that it stands for, and notes in it what it
-// has kept.
+// certify compares a projection with the originals that it replaces, and stores the result in its
+// certificate.
 func (p *planner) certify(projection *session.Projection) error {
 	covered := 0
 	for covered < len(p.history.turns) && p.history.turns[covered].From < projection.Covers {
@@ -22,8 +22,8 @@ func (p *planner) certify(projection *session.Projection) error {
 	return nil
 }
 
-// complete certifies a projection. Where it has lost something, its goal is raised, up to what the
-// prompt may have, and the projection that loses least is taken.
+// complete certifies a projection. If it has lost something, complete plans again with higher
+// goals, up to the prompt's limit, and returns the projection with the smallest loss.
 func (m *Module) complete(ctx context.Context, p *planner, projection *session.Projection, size int) (*planner, *session.Projection, error) {
 	if err := p.certify(projection); err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func (m *Module) complete(ctx context.Context, p *planner, projection *session.P
 	return p, projection, nil
 }
 
-// readAs has a planner use what another one has read of the same exchange.
+// readAs reuses the messages that another planner has read of the same exchange.
 func (p *planner) readAs(other *planner) {
 	p.history.readings = other.history.readings
 	p.renderer.opening.known = other.renderer.opening.known
@@ -67,7 +67,7 @@ func (b *budget) raise(share float64) {
 	b.high = max(b.high, b.goal)
 }
 
-// reportCertificate tells what an epoch has kept of what must not be lost.
+// reportCertificate reports how much of the content that must not be lost an epoch has kept.
 func (e *epoch) reportCertificate(report func(kind, reason string, counts map[string]int)) {
 	kept := e.projection.Certificate
 	if kept == nil {
@@ -84,7 +84,7 @@ func (e *epoch) reportCertificate(report func(kind, reason string, counts map[st
 	report(Certified, reason, map[string]int{"all": all, "in_prompt": inPrompt, "missing": kept.Lost()})
 }
 
-// What the report of an exchange says of a compaction's certificate.
+// The entry about a compaction's certificate in the report of an exchange.
 const (
 	Certified  = "certified" // the kind of the entry
 	Complete   = "complete"

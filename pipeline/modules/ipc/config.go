@@ -6,81 +6,80 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Config are the settings of the module ipc, which compresses the oldest turns.
+// Config holds the settings of the module ipc, which compresses the oldest turns.
 type Config struct {
 	// TargetUtilization is the share of the context window above which an epoch happens.
 	TargetUtilization float64 `json:"targetUtilization" yaml:"targetUtilization"`
 
-	// CompressTo is what an epoch leaves, as a share of what can change: the window without system
-	// prompt, tools and room for the answer; see Goal.
+	// CompressTo is the size that an epoch compresses to, as a share of the part that can change:
+	// the window without system prompt, tools and room for the answer; see Goal.
 	CompressTo float64 `json:"compressTo" yaml:"compressTo"`
 
-	// MinClear is what an epoch must free at least, as a share of what can change.
+	// MinClear is the minimum that an epoch must free, as a share of the part that can change.
 	MinClear float64 `json:"minClear" yaml:"minClear"`
 
 	// PreserveLastTurns is how many of the newest turns stay as they are.
 	PreserveLastTurns int `json:"preserveLastTurns" yaml:"preserveLastTurns"`
 
-	// PreserveTokens is how many of the newest tokens stay as they are, whole
-	// turns; it counts where it keeps more than PreserveLastTurns does.
+	// PreserveTokens is how many of the newest tokens stay as they are, in whole turns. It applies
+	// if it keeps more than PreserveLastTurns does.
 	PreserveTokens int `json:"preserveTokens" yaml:"preserveTokens"`
 
-	// PreserveSystem keeps the system prompt and leading system messages. It is reserved:
-	// no level touches them, whatever it says.
+	// PreserveSystem keeps the system prompt and leading system messages. It is reserved: no level
+	// touches them, whatever its value.
 	PreserveSystem bool `json:"preserveSystem" yaml:"preserveSystem"`
 
-	// ArchiveToBlob keeps the originals of what is compressed. Without it there
-	// are no new epochs.
+	// ArchiveToBlob archives the originals of compressed messages. Without it there are no new
+	// epochs.
 	ArchiveToBlob bool `json:"archiveToBlob" yaml:"archiveToBlob"`
 
-	// DeepestLevel is the level that no turn goes below; 0 turns compression off.
+	// DeepestLevel is the highest level that a turn may reach; 0 turns compression off.
 	DeepestLevel int `json:"deepestLevel" yaml:"deepestLevel"`
 
 	// BlockTokens caps all L3 text of a lane, in o200k tokens.
 	BlockTokens int `json:"blockTokens" yaml:"blockTokens"`
 
-	// ObservationMasking leaves a placeholder of tool results at L1, not their start.
+	// ObservationMasking replaces tool results at L1 by a placeholder instead of their beginning.
 	ObservationMasking bool `json:"observationMasking" yaml:"observationMasking"`
 
-	// LLMCompression has a model write, in the background, what stands for the
-	// oldest turns in place of L2 and L3.
+	// LLMCompression has a model write, in the background, a summary of the oldest turns that
+	// replaces L2 and L3.
 	LLMCompression LLMCompression `json:"llmCompression" yaml:"llmCompression"`
 
 	// IdleUtilization is the share above which an epoch is planned in the background
 	// and made on the first request after the provider's cache has gone cold.
 	IdleUtilization float64 `json:"idleUtilization" yaml:"idleUtilization"`
 
-	// ContextWindow is how many tokens a prompt may have; by the model's own window if it
-	// is 0. Room for the answer is left in the model's own window only.
+	// ContextWindow is how many tokens a prompt may have; 0 means the model's own window. Only the
+	// model's own window reserves room for the answer.
 	ContextWindow Window `json:"contextWindow" yaml:"contextWindow"`
 
-	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to,
-	// one after the other, where an epoch would otherwise free too little. Behind
-	// its end the package ipc has further steps.
+	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to, one after the
+	// other, if an epoch would otherwise free too little. After its end, the package ipc has
+	// further steps.
 	KeepLastLadder []int `json:"keepLastLadder" yaml:"keepLastLadder,flow"`
 
-	// MaxBytes is how many bytes a prompt may have. Above it media are replaced by
-	// placeholders, the oldest first, however few tokens they are. Anthropic takes
-	// 32 MB; 0: no limit.
+	// MaxBytes is how many bytes a prompt may have. Above it media are replaced by placeholders,
+	// the oldest first, however few tokens they are. Anthropic takes 32 MB; 0 means no limit.
 	MaxBytes int `json:"maxBytes" yaml:"maxBytes"`
 
-	// WarnAfterEpochs is the number of epochs from which on people are warned of a
-	// lane, in the answers' X-Palimpsest-Warning and on its page; 0: never.
+	// WarnAfterEpochs is the number of epochs after which a lane shows a warning, in the answers'
+	// X-Palimpsest-Warning and on its page; 0 disables it.
 	WarnAfterEpochs int `json:"warnAfterEpochs" yaml:"warnAfterEpochs"`
 
-	// Trigger says what decides when an epoch happens below TargetUtilization: TriggerWindow
-	// or TriggerBreakEven.
+	// Trigger chooses when an epoch happens below TargetUtilization: TriggerWindow or
+	// TriggerBreakEven.
 	Trigger string `json:"trigger" yaml:"trigger"`
 
-	// MinContext is the size in tokens up to which TriggerBreakEven touches no prompt.
+	// MinContext is the size in tokens up to which TriggerBreakEven leaves prompts unchanged.
 	MinContext int `json:"minContext" yaml:"minContext"`
 
-	// Repeats says what becomes of a tool result that an earlier one has said already:
-	// RepeatsKeep or RepeatsPoint.
+	// Repeats chooses how to treat a tool result that repeats an earlier one: RepeatsKeep or
+	// RepeatsPoint.
 	Repeats string `json:"repeats" yaml:"repeats"`
 }
 
-// DefaultConfig returns the settings of a workspace that has set nothing.
+// DefaultConfig returns the settings of a workspace without its own.
 func DefaultConfig() Config {
 	return Config{
 		TargetUtilization: 0.80,
@@ -105,8 +104,8 @@ func DefaultConfig() Config {
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
 
-// Target returns the size in tokens above which a prompt is compressed that may have limit
-// tokens; 0 if it never is.
+// Target returns the size in tokens above which a prompt with a limit is compressed; 0 if it never
+// is.
 func (c Config) Target(limit int) int {
 	if c.DeepestLevel == 0 {
 		return 0
@@ -114,8 +113,8 @@ func (c Config) Target(limit int) int {
 	return int(c.TargetUtilization * float64(limit))
 }
 
-// Inconsistent returns compressTo if it lies above the target, for the person who set it. A
-// lower target from a layer above lowers the goal instead; see Goal.
+// Inconsistent returns compressTo with a message for the user if it is above the target. A lower
+// target from a layer above lowers the goal instead; see Goal.
 func (c Config) Inconsistent() (setting, message string) {
 	if c.CompressTo < c.TargetUtilization {
 		return "", ""
@@ -123,24 +122,25 @@ func (c Config) Inconsistent() (setting, message string) {
 	return "compressTo", fmt.Sprintf("%v is not below targetUtilization, which is %v", c.CompressTo, c.TargetUtilization)
 }
 
-// What decides when an epoch happens. TargetUtilization is the ceiling in both.
+// The values of Trigger. TargetUtilization is the ceiling in both.
 const (
 	// TriggerWindow acts for the window alone.
 	TriggerWindow = "window"
-	// TriggerBreakEven acts as soon as reading what an epoch would remove has cost as much
-	// as the epoch.
+	// TriggerBreakEven acts as soon as the cost of reading removable content has reached the cost
+	// of the epoch.
 	TriggerBreakEven = "break-even"
 )
 
-// What becomes of lines of a new tool result that an earlier one in the prompt has.
+// The values of Repeats: how to treat lines of a new tool result that an earlier one in the prompt
+// has.
 const (
-	// RepeatsKeep leaves them.
+	// RepeatsKeep leaves them unchanged.
 	RepeatsKeep = "keep"
-	// RepeatsPoint puts a pointer to the earlier result in their place.
+	// RepeatsPoint replaces them by a pointer to the earlier result.
 	RepeatsPoint = "point"
 )
 
-// OtherTrigger returns the trigger that is not the one given.
+// OtherTrigger returns the other one of the two triggers.
 func OtherTrigger(trigger string) string {
 	if trigger == TriggerBreakEven {
 		return TriggerWindow
@@ -148,22 +148,22 @@ func OtherTrigger(trigger string) string {
 	return TriggerBreakEven
 }
 
-// leastShare bounds what PreserveTokens may ask for of what can change: in a small window each
-// compaction would free little otherwise.
+// leastShare bounds PreserveTokens as a share of the part that can change. Otherwise each
+// compaction in a small window would free little.
 const leastShare = 0.4
 
-// Goal returns what an epoch compresses down to, where fixed of the limit precedes the
-// conversation, and newest is PreserveTokens, all in the same unit: CompressTo of what can change, but no
-// less than what PreserveTokens asks for, and less than both where they would leave less room than
-// twice MinClear below the target, but never less than half of that room.
+// Goal returns the size that an epoch compresses down to. fixed is the part of the limit before the
+// conversation, newest is PreserveTokens, all in the same unit. It is CompressTo of the part that
+// can change, or PreserveTokens if that is more. It is less if either would leave less room below
+// the target than twice MinClear, but it never takes more than half of that room.
 func (c Config) Goal(limit, fixed, newest float64) float64 {
 	high, free := c.TargetUtilization*limit, limit-fixed
 	room := max(high-fixed-2*c.MinClear*free, (high-fixed)/2, 0)
 	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*free)), room)
 }
 
-// WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.
-// By TriggerBreakEven many epochs are what was asked for.
+// WarnsAfter returns the number of epochs after which a lane shows a warning; 0 disables it.
+// TriggerBreakEven disables it because it is meant to make many epochs.
 func (c Config) WarnsAfter() int {
 	if c.Trigger == TriggerBreakEven {
 		return 0
@@ -171,8 +171,8 @@ func (c Config) WarnsAfter() int {
 	return c.WarnAfterEpochs
 }
 
-// IdleAbove returns how many tokens a prompt must have more than, of limit, for an epoch
-// on a cold cache.
+// IdleAbove returns the size in tokens, for a limit, above which a prompt gets an epoch on a cold
+// cache.
 func (c Config) IdleAbove(limit int) int {
 	if c.Trigger == TriggerBreakEven {
 		return c.MinContext

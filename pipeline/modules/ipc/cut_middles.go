@@ -9,8 +9,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// How much of a tool result is left at first where it is cut to fit the window, and
-// at last where that is not enough, in o200k tokens.
+// The sizes, in o200k tokens, that a tool result is cut to so that the prompt fits the window: the
+// first attempt, and the last if that is not enough.
 const (
 	smallestResult = 500
 	leastResult    = 50
@@ -24,9 +24,9 @@ type oversized struct {
 	size    int // o200k tokens
 }
 
-// cutMiddles cuts tool results that no level touches in their middle, the largest
-// first and none to less than least tokens, so that the prompt loses excess tokens. It is for a prompt that would not
-// fit the window at all; what a person typed is never cut.
+// cutMiddles cuts the middle of tool results that no level touches, the largest first and to no
+// less than least tokens, so that the prompt loses excess tokens. It is for a prompt that would not
+// fit the window otherwise. It never cuts text that a person typed.
 func (d *descent) cutMiddles(excess, least int) error {
 	results, err := d.oversized(least)
 	if err != nil {
@@ -98,12 +98,12 @@ func (d *descent) truncateOne(result oversized, excess, least int) int {
 	keep := max(result.size-excess, least)
 	message := t.messages[at]
 	block := &message.Blocks[result.block]
-	// Characters are no tokens: leave a tenth less than the average says.
+	// Characters are not tokens: keep a tenth less than the average suggests.
 	characters := utf8.RuneCountInString(block.Text) * keep / result.size * 9 / 10
 	message.Replace(result.block, truncateResult(result.message, block, characters))
 	part, err := d.history.encoded(result.message, message, d.history.count(message))
 	if err != nil {
-		return 0 // it has no shorter form
+		return 0 // there is no shorter form
 	}
 	saved := d.history.weigh(t.cut[at]) - part.Tokens
 	if saved <= 0 {
@@ -114,8 +114,8 @@ func (d *descent) truncateOne(result oversized, excess, least int) int {
 	return saved
 }
 
-// truncateResult returns a tool result's beginning and end of together so many
-// characters, with a pointer to the rest.
+// truncateResult returns the beginning and the end of a tool result, together so many characters,
+// with a pointer to the rest.
 func truncateResult(index int, block *conversation.Block, characters int) string {
 	length := utf8.RuneCountInString(block.Text)
 	head := cutAt(block.Text, characters*2/3)

@@ -4,10 +4,11 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// quarters are the steps in which what was folded is dropped.
+// quarters is the number of steps in which folded turns are dropped.
 const quarters = 4
 
-// descent goes on where levels are not enough: in chunks, and at last by leaving out.
+// descent shortens a prompt further if levels are not enough: in chunks, and at last by leaving out
+// turns.
 type descent struct {
 	history  *history
 	budget   *budget
@@ -15,19 +16,18 @@ type descent struct {
 	lines    *lines
 	renderer *renderer
 
-	results map[int]bool // messages with tool results that were cut in their middle
+	results map[int]bool // messages whose tool results lost their middle
 }
 
-// restart forgets what was left out.
+// restart undoes all truncation.
 func (d *descent) restart() {
 	d.renderer.dropped = 0
 	clear(d.results)
 }
 
-// descend goes on where even the shortest tail leaves the prompt above its target,
-// or so close to it that the epoch would free too little: in chunks, as long as
-// that is so, and where the prompt would not fit the window at all by leaving
-// things out.
+// descend shortens further if even the shortest tail leaves the prompt above its target, or so
+// close to it that the epoch would free too little. It goes in chunks as long as that holds, and
+// leaves content out if the prompt would not fit the window otherwise.
 func (d *descent) descend(projection *session.Projection) (*session.Projection, error) {
 	enough := max(d.budget.goal, d.budget.high-d.budget.worth)
 	if d.history.exchange.Estimate(projection) <= enough {
@@ -53,8 +53,8 @@ func (d *descent) descend(projection *session.Projection) (*session.Projection, 
 	return d.truncate(projection)
 }
 
-// better renders the plan again and returns that or, where it is no smaller, the
-// projection that there was.
+// better renders the plan again and returns the result, or the previous projection if the result is
+// no smaller.
 func (d *descent) better(before *session.Projection) (*session.Projection, error) {
 	projection, err := d.renderer.render()
 	if err != nil {
@@ -66,9 +66,9 @@ func (d *descent) better(before *session.Projection) (*session.Projection, error
 	return projection, nil
 }
 
-// cutGroups takes the tool results of the newest turn to L1, but for those of its
-// newest group: Responses may have a whole tool loop in one turn, whose calls
-// depend on the reasoning that it opens with.
+// cutGroups takes the tool results of the newest turn to L1, except those of its newest group:
+// Responses may have a whole tool loop in one turn, whose calls depend on the reasoning at its
+// beginning.
 func (d *descent) cutGroups() (bool, error) {
 	if len(d.history.turns) == 0 {
 		return false, nil
@@ -76,7 +76,7 @@ func (d *descent) cutGroups() (bool, error) {
 	t := d.history.turns[len(d.history.turns)-1]
 	group, from, spared := d.history.newestGroup(t), t.From, t.spared
 	if t.level > 0 {
-		from = spared // what stands before it was cut by an earlier epoch
+		from = spared // an earlier epoch cut the messages before it
 	}
 	if t.level > 1 || t.deepest < 1 || !d.history.hasResult(from, group) {
 		return false, nil
@@ -99,11 +99,10 @@ func (d *descent) cutGroups() (bool, error) {
 	return true, nil
 }
 
-// truncate leaves out what it takes to fit the window: as little as possible of
-// what the oldest turns were folded to; where all of it is not enough, the middle
-// of tool results that no level touches, and only then both. What a person typed
-// last is never cut. Where nothing makes the prompt fit, what was folded stays:
-// the provider's error comes back whatever is left out.
+// truncate leaves out as little as needed to fit the window. It first drops the folded form of the
+// oldest turns. If dropping all of it is not enough, it cuts the middle of tool results that no
+// level touches instead, and only then both. It never cuts the message that a person typed last. If
+// the prompt can't fit, the folded turns stay, because the provider's error comes back anyway.
 func (d *descent) truncate(projection *session.Projection) (*session.Projection, error) {
 	dropped, err := d.drop(projection)
 	if err != nil || d.history.exchange.Estimate(dropped) <= d.budget.high {
@@ -114,7 +113,7 @@ func (d *descent) truncate(projection *session.Projection) (*session.Projection,
 		if err := d.cutMiddles(d.history.exchange.Estimate(projection)-d.budget.high, least); err != nil {
 			return nil, err
 		}
-		// Even where it does not fit by our count, the provider's may be kinder.
+		// Keep even a prompt that does not fit by our count, because the provider's may be lower.
 		if projection, err = d.better(projection); err != nil || d.history.exchange.Estimate(projection) <= d.budget.limit {
 			return projection, err
 		}
@@ -126,8 +125,7 @@ func (d *descent) truncate(projection *session.Projection) (*session.Projection,
 	return projection, nil
 }
 
-// drop leaves out what was folded, the oldest first, until the prompt is under its
-// target.
+// drop leaves out folded turns, the oldest first, until the prompt is under its target.
 func (d *descent) drop(projection *session.Projection) (*session.Projection, error) {
 	var folded []int
 	for i, t := range d.history.turns {
@@ -145,8 +143,8 @@ func (d *descent) drop(projection *session.Projection) (*session.Projection, err
 	return projection, nil
 }
 
-// left returns how many messages a truncation has left something out of, and the
-// range of the archive that holds them; to is excluded.
+// left returns how many messages a truncation has shortened or dropped, and the range of the
+// archive that holds them; to is excluded.
 func (d *descent) left() (messages, from, to int) {
 	from = len(d.history.digests)
 	add := func(first, end int) {

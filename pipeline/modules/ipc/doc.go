@@ -1,23 +1,23 @@
 // Package ipc compresses the oldest turns of a conversation when the prompt exceeds its
-// target. It does so in epochs: what an epoch has rendered is sent byte for byte until the
+// target. It works in epochs: the rendered prompt of an epoch is sent byte for byte until the
 // next one, so that the provider's prompt cache stays warm.
 //
 // # The algorithm
 //
-// Module.Process (ipc.go) decides whether there is an epoch, planner.project (plan.go) what
-// it comes to. Both fit on a page and read in this order:
+// Module.Process (ipc.go) decides whether to make an epoch, planner.project (plan.go) plans
+// it. Both fit on a page and read in this order:
 //
 //	occasion   why one may be made now: occasion.go, breakeven.go
-//	held       why it would come to nothing again: attempts.go
+//	held       why it would fail again: attempts.go
 //	measure    how large the prompt is, and how large it may become: measure.go
 //	read       the messages by turns: history.go, reading.go
-//	protect    what must stay as it is: protect.go, protect_messages.go, protect_loop.go
+//	protect    messages that must stay unchanged: protect.go, protect_messages.go, protect_loop.go
 //	select     a level for each turn: select.go, worth.go, stale.go, tail.go
-//	render     the messages that stand for the turns at their levels: render.go
-//	descend    in chunks, where levels are not enough: descend.go, cut_middles.go
-//	lighten    without media, where the body has too many bytes: lighten.go, media.go
-//	predict    what the epoch costs and saves: price.go
-//	commit     originals and projection are durable before either is used: ipc.go
+//	render     the messages that replace the turns at their levels: render.go
+//	descend    in chunks, if levels are not enough: descend.go, cut_middles.go
+//	lighten    without media, if the body has too many bytes: lighten.go, media.go
+//	predict    the cost and savings of the epoch: price.go
+//	commit     make originals and projection durable before either is used: ipc.go
 //
 // A turn is at one of four levels, and never goes back up:
 //
@@ -26,15 +26,15 @@
 //	L2  a few lines in a record shared with its neighbors, and typed messages word for word: level2.go, record.go, enrich.go
 //	L3  one line for a block of eight turns, and typed messages: level3.go, ledger.go
 //
-// What a turn is at a level depends on the originals of the request, the levels and the
-// settings alone, and is numbered by RenderVersion.
+// The form of a turn at a level depends only on the originals of the request, the levels and the
+// settings. RenderVersion numbers it.
 //
 // # A worked example
 //
 // The window has 8,000 tokens, targetUtilization is 0.75 and compressTo 0.25: above 6,000
 // tokens there is an epoch, and it goes down to 2,000. Each turn is a call that reads a file
-// and its result, of 318 tokens together. The two newest turns stay as they are, whatever they
-// hold. Example in example_test.go runs this.
+// and its result, of 318 tokens together. The two newest turns always stay unchanged. Example in
+// example_test.go runs this.
 //
 //	tokens
 //	 6,000 ┼ ─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─  target
@@ -51,9 +51,9 @@
 //	request 58   │ L3: 24         ││ L2: 30                   ││L1││ L0 │
 //	              oldest turn                                  newest two
 //
-// Request 19 has 6,055 tokens. What a level takes of a turn is worth more per token the newer the
-// turn is, and a record more than a call, a call more than a result (worth.go): moves are made in
-// that order until 2,000 tokens are left. At L1, a result of 1,250 characters is
+// Request 19 has 6,055 tokens. Tokens of newer turns are worth more, and a record is worth more than
+// a call, a call more than a result (worth.go). The moves with the least worth come first, until
+// 2,000 tokens are left. At L1, a result of 1,250 characters is
 //
 //	Step 7 compiled another package in a few seconds. Step 7 compiled … [1,050 of 1,250
 //	characters archived as #16]
@@ -69,40 +69,40 @@
 //	…
 //
 // Requests 20 to 31 begin with these 1,899 tokens, the same bytes in each, and the new turns
-// behind them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
+// after them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
 // request 45, L2 of all turns would be too large: blocks of the oldest turns become
 //
 //	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: step4.log, … (and 4 more)
 //
-// # Where levels are not enough
+// # If levels are not enough
 //
-// Each step is taken only where the one before leaves the prompt above its target:
+// Each step is taken only if the one before leaves the prompt above its target:
 //
-//  1. The tail that stays as it is shrinks along keepLastLadder, at last to one turn
+//  1. The unchanged tail shrinks along keepLastLadder, at last to one turn
 //     (tail.go).
 //  2. Chunks (descend.go): within the newest turn the results of all groups of calls
-//     but the newest go to L1, which matters where a whole tool loop is one turn;
+//     but the newest go to L1, which matters if a whole tool loop is one turn;
 //     then L3 grows coarser, its bound blockTokens halved down to 500 tokens, or a
-//     sixteenth of a window that is small.
-//  3. Where the prompt would not even fit the window it is truncated (descend.go,
-//     cut_middles.go), which is an event of its own. Either quarter by quarter what the
-//     oldest turns were folded to gives way to one line, which names them, where the
-//     archive has them and what a person asked for first; or, where that alone is
-//     not enough, tool results that no level touches lose their middle, the largest
-//     first; or both. Turns are left out only if that makes the prompt fit.
+//     sixteenth of a small window.
+//  3. If the prompt would not even fit the window, it is truncated (descend.go,
+//     cut_middles.go) and a separate event reports it. First, one line replaces the folded
+//     form of the oldest turns, quarter by quarter. It names them, their place in the
+//     archive and a person's first request. If that alone is not enough, tool results
+//     that no level touches lose their middle instead, the largest first; or both
+//     apply. Turns are left out only if that makes the prompt fit.
 //  4. Rules for cost and form are lifted, one rung after the other (protect.go).
-//  5. The prompt goes out as it is and the provider's own error comes back.
+//  5. The prompt goes out unchanged and the provider's own error comes back.
 //
-// What a person typed last is never cut, nor are system prompts. A call whose result
-// is still to come stays as it is.
+// The message that a person typed last is never cut, and neither are system prompts. A call
+// without its result stays unchanged.
 //
-// A prompt has a budget of bytes beside that of tokens (lighten.go): media above it
-// become placeholders, the oldest first and down to half of the budget, in an epoch
-// of the same kind. No text is cut for that, unless there are no media to blame.
+// A prompt also has a budget of bytes (lighten.go): media above it become placeholders, the
+// oldest first and down to half of the budget, in an epoch of the same kind. Text is cut for
+// that only if media are not the cause.
 //
-// # Beside the epochs
+// # Besides the epochs
 //
-// A new tool result that an earlier one has said already may become a pointer to it
-// (repeats.go). Plan plans the epoch of a quiet lane ahead (ahead.go), and Notes returns what
-// L2 and L3 leave of a history as text, for a client that asks for a summary (notes.go).
+// A new tool result that repeats an earlier one may become a pointer to it (repeats.go). Plan
+// plans the epoch of a quiet lane ahead (ahead.go), and Notes returns a history at L2 and L3 as
+// text, for a client that asks for a summary (notes.go).
 package ipc

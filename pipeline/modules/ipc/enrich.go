@@ -10,21 +10,21 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// What L2 keeps of a turn beyond its first sentences and calls, in characters.
+// The limits, in characters, of the additions to a turn's first sentences and calls at L2.
 const (
 	sentencesCharacters = 400
 	namesCharacters     = 320
 	longestText         = 16 << 10 // bytes of one text that are searched for sentences
 )
 
-// What a sentence is worth for what it holds, and a name in it that a later turn uses
-// and no record has.
+// The worth of a sentence by its content, and of each name in it that a later turn uses and no
+// record has.
 const (
 	worthDirective = 8
 	worthDecision  = 6
 	worthError     = 4
 	worthName      = 2
-	mostNames      = 3 // in a sentence that count
+	mostNames      = 3 // names that count in a sentence, at most
 )
 
 // name is a name that turns use.
@@ -34,9 +34,8 @@ type name struct {
 	turns int // turns that use it
 }
 
-// enricher adds to the record of a turn what it leaves out and should not: the
-// sentences that hold a directive, a decision, an error or a name that later turns
-// use, and such names of calls and results.
+// enricher adds important content to the record of a turn: the sentences that hold a directive, a
+// decision, an error or a name that later turns use, and such names of calls and results.
 type enricher struct {
 	*uses
 
@@ -58,14 +57,14 @@ func (e *enricher) enrich() {
 	e.addNames()
 }
 
-// show notes the names that the record has.
+// show notes the names that the record already shows.
 func (e *enricher) show(text string) {
 	for found := (names{text: text, among: e.uses}); found.scan(); {
 		e.note(found.hash, text[found.from:found.to])
 	}
 }
 
-// showBelow notes the names of files below the base that the record has by what follows it.
+// showBelow notes the names of files below the base that the record shows relative to it.
 func (e *enricher) showBelow(text string) {
 	for found := (names{text: text}); found.scan(); {
 		if one := text[found.from:found.to]; one[0] != '/' {
@@ -84,9 +83,9 @@ func (e *enricher) note(hash uint64, text string) {
 	}
 }
 
-// isWanted reports whether a name is one that a later turn uses and no record has:
-// none of this band, and none of a later one, which has it if a turn uses it there
-// and another one behind.
+// isWanted reports whether a later turn uses a name and no record shows it: neither a record of
+// this band, nor one of a later band. A later band has the name if one of its turns uses it and
+// another turn uses it after the band.
 func (e *enricher) isWanted(hash uint64) bool {
 	use := e.of(hash)
 	return use != nil && use.last > e.turn && use.before < e.end && use.shown != e.end
@@ -99,8 +98,7 @@ type candidate struct {
 	text        string
 }
 
-// addSentences adds the sentences that are worth most, in the order in which they
-// were said.
+// addSentences adds the sentences with the highest worth, in the order in which they were said.
 func (e *enricher) addSentences() {
 	var all []candidate
 	for _, source := range e.record.texts {
@@ -131,7 +129,7 @@ func (e *enricher) addSentences() {
 	}
 }
 
-// worth says how much a sentence is worth keeping; 0: not at all.
+// worth returns how much a sentence is worth keeping; 0 drops it.
 func (e *enricher) worth(role conversation.Role, sentence string) int {
 	if len(sentence) < 8 {
 		return 0
@@ -201,8 +199,7 @@ func (e *enricher) addNames() {
 	}
 }
 
-// cutBytes returns the length of the first bytes of a text without splitting a
-// character.
+// cutBytes returns the length of the first bytes of a text without splitting a character.
 func cutBytes(text string, bytes int) int {
 	if len(text) <= bytes {
 		return len(text)
@@ -213,7 +210,7 @@ func cutBytes(text string, bytes int) int {
 	return bytes
 }
 
-// enrich completes the record of a turn; end is that of its band.
+// enrich completes the record of a turn; end is the end of its band.
 func (r *records) enrich(t *turn, end int) {
 	if t.record == t.whole {
 		return // from memory

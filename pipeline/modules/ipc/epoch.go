@@ -9,17 +9,17 @@ import (
 type epoch struct {
 	projection session.Projection
 	levels     [4]int // turns at each level
-	compacted  int    // messages that are no longer sent as the client sent them
+	compacted  int    // messages that differ from the client's
 	original   int    // o200k tokens of the messages the projection covers
 	rendered   int    // and of its parts
 	before     int    // the model's tokens of the prompt as the client sent it
 	reached    bool   // the prompt is under its target
 	prediction prediction
 	fits       bool // and at least under its limit
-	rung       rung // which rules it took
-	unsaid     int  // typed directives that the ledger has no room for
+	rung       rung // the rules it lifted
+	unsaid     int  // typed directives that don't fit the ledger
 
-	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
+	dropped, droppedFrom, droppedTo int // messages shortened or dropped to fit the window, and their range in the archive
 }
 
 // newEpoch returns the epoch that makes a projection.
@@ -40,7 +40,7 @@ func newEpoch(exchange *pipeline.View, budget *budget, projection *session.Proje
 	return e
 }
 
-// report tells of an epoch that has happened.
+// report reports a completed epoch.
 func (e *epoch) report(draft *pipeline.Draft) {
 	report := &draft.Report
 	report.Compression = pipeline.Epoch

@@ -5,30 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// How L1 shares its characters where a tool result ends in a verdict or holds an
-// error further down.
+// The shares of L1's characters if a tool result ends in a verdict or holds an error further down.
 const (
 	oneCharacters  = 120 // of a verdict or an error alone
-	bothCharacters = 75  // of each, where there are both
+	bothCharacters = 75  // of each, if there are both
 )
 
-// What is looked at for a verdict.
+// The end of a text that is searched for a verdict.
 const (
 	verdictLines = 12
 	verdictBytes = 1500
 )
 
-// excerpt is what L1 keeps of a long text.
+// excerpt is the part of a long text that L1 keeps.
 type excerpt struct {
 	head   string
-	middle string // the first line that tells of an error; empty if none, or it is in head or tail
-	tail   string // from the verdict on; empty: the end is not one
+	middle string // the first line with an error; "" if absent, or in head or tail
+	tail   string // from the verdict on; "" if the end is not a verdict
 	toEnd  bool   // tail is the end of the text
 }
 
-// excerptOf returns keptCharacters at most of a text that has more: its first
-// ones, and where the verdict stands at the end (exit codes, sums of a test run, the
-// last line of a stack trace) or an error in the middle, those as well.
+// excerptOf returns at most keptCharacters of a longer text: its beginning, a verdict at the end
+// (exit codes, sums of a test run, the last line of a stack trace), and an error in the middle.
 func excerptOf(text string) excerpt {
 	verdict := verdictAt(text)
 	failure := errorIn(text, min(verdict, len(text)))
@@ -77,8 +75,8 @@ func (e excerpt) String() string {
 	return text
 }
 
-// verdictAt returns where the verdict at the end of a text begins: the earliest line
-// of a verdict from which the end is within reach; len(text) without one.
+// verdictAt returns the position of the verdict at the end of a text: the earliest line of a
+// verdict from which the end is within reach; len(text) without one.
 func verdictAt(text string) int {
 	end := len(strings.TrimRight(text, " \r\n\t"))
 	found := len(text)
@@ -95,8 +93,7 @@ func verdictAt(text string) int {
 	return found
 }
 
-// errorIn returns where the first line before end that tells of an error begins; -1
-// without one.
+// errorIn returns the position of the first line before end that reports an error; -1 without one.
 func errorIn(text string, end int) int {
 	for start := 0; start < end; {
 		length := strings.IndexByte(text[start:end], '\n')
@@ -111,7 +108,7 @@ func errorIn(text string, end int) int {
 	return -1
 }
 
-// plain returns a line without spaces and colors at its beginning.
+// plain returns a line without leading spaces and colors.
 func plain(line string) string {
 	for {
 		line = strings.TrimLeft(line, " \t\r")
@@ -124,7 +121,7 @@ func plain(line string) string {
 	}
 }
 
-// isVerdict reports whether a line at the end of a tool's output says how it went.
+// isVerdict reports whether a line at the end of a tool's output states the outcome.
 func isVerdict(line string) bool {
 	if line == "" {
 		return false
@@ -158,7 +155,7 @@ func isVerdict(line string) bool {
 	return counts(line)
 }
 
-// counts reports whether a line counts what passed or failed: "3 failed, 12 passed".
+// counts reports whether a line counts successes or failures: "3 failed, 12 passed".
 func counts(line string) bool {
 	for i := 1; i+1 < len(line); i++ {
 		if line[i] != ' ' || line[i-1] < '0' || line[i-1] > '9' {
@@ -173,7 +170,7 @@ func counts(line string) bool {
 	return false
 }
 
-// isError reports whether a line is one in which a tool tells of an error.
+// isError reports whether a line of a tool's output reports an error.
 func isError(line string) bool {
 	if line == "" {
 		return false
@@ -210,8 +207,8 @@ func isError(line string) bool {
 	return isDiagnosis(rest)
 }
 
-// isDiagnosis reports whether what follows a file's name and a colon is a compiler's
-// line: "12:5: undefined: x", "12: error: …".
+// isDiagnosis reports whether the text after a file's name and a colon is a compiler's, such as
+// "12:5: undefined: x" or "12: error: …".
 func isDiagnosis(rest string) bool {
 	numbers := 0
 	for {

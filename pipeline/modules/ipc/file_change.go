@@ -8,9 +8,8 @@ import (
 // changeSymbols is how many of the symbols that a change declares are named.
 const changeSymbols = 3
 
-// changeOf says what a call that writes a file changes of it: how many lines it takes
-// away and adds, and what it declares. arguments are the call's, as JSON or as a
-// patch.
+// changeOf describes a call that writes a file: how many lines it removes and adds, and which
+// symbols it declares. arguments are the call's, as JSON or as a patch.
 func changeOf(arguments string) string {
 	added, escaped := stringOf(arguments, "new_string", "newString", "newText", "new_str", "new_text", "content", "file_text", "new_source")
 	removed, _ := stringOf(arguments, "old_string", "oldString", "oldText", "old_str", "old_text")
@@ -33,9 +32,9 @@ func changeOf(arguments string) string {
 	return joinNonEmpty(": ", strings.Join(parts, " ")+" lines", strings.Join(declared(added, escaped), " "))
 }
 
-// stringOf returns the first of the named string members of a JSON object as it was
-// written, without its quotes. A quote inside a string is escaped, so that the name
-// in quotes is a member's.
+// stringOf returns the first of the named string members of a JSON object, still escaped and
+// without its quotes. Since quotes inside strings are escaped, the name in quotes is always a
+// member's.
 func stringOf(object string, members ...string) (string, bool) {
 	for _, member := range members {
 		_, value, found := strings.Cut(object, `"`+member+`"`)
@@ -81,7 +80,7 @@ func declared(source string, escaped bool) []string {
 	return symbols
 }
 
-// declaredIn returns the symbol that a line declares; empty for none.
+// declaredIn returns the symbol that a line declares, or "".
 func declaredIn(line string) string {
 	line = strings.TrimLeft(strings.ReplaceAll(line[:min(len(line), longestName)], `\t`, " "), " \t+")
 	for {

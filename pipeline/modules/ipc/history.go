@@ -11,12 +11,12 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// history is the messages of an exchange by turns. What they say is read once.
+// history is the messages of an exchange by turns. Each message is read once.
 type history struct {
 	exchange *pipeline.View
 	config   Config
 	count    func(conversation.Message) int
-	memory   memory // nil if nothing is remembered
+	memory   memory // nil without a memory
 
 	digests []conversation.Digest
 	added   map[int]int // o200k tokens of the inserts at messages
@@ -44,9 +44,9 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 	return h
 }
 
-// addedTo returns the o200k tokens of the inserts at each message. They count with
-// messages that stay as they are; whatever changes a message drops them. What pointers
-// save does not count in a plan: the epoch may take what they point at.
+// addedTo returns the o200k tokens of the inserts at each message. They count with messages that
+// stay unchanged; any change to a message drops them. The savings of pointers do not count in a
+// plan because the epoch may remove their targets.
 func addedTo(exchange *pipeline.View) map[int]int {
 	added := map[int]int{}
 	for i := range exchange.Inserts {
@@ -71,7 +71,7 @@ func (h *history) standing(bounds conversation.Turn) int {
 	return level
 }
 
-// covered returns how many messages the current projection stands for.
+// covered returns how many messages the current projection replaces.
 func (h *history) covered() int {
 	if h.exchange.Projection == nil {
 		return 0
@@ -79,8 +79,7 @@ func (h *history) covered() int {
 	return h.exchange.Projection.Covers
 }
 
-// newestGroup returns the index of the first message of a turn's newest calls with
-// their results.
+// newestGroup returns the index of the first message of a turn's newest calls with their results.
 func (h *history) newestGroup(t *turn) int {
 	digests, start := h.digests, t.To
 	for start > t.From && digests[start-1].Role != conversation.Assistant {
@@ -92,7 +91,7 @@ func (h *history) newestGroup(t *turn) int {
 	return start
 }
 
-// read parses the turn's messages and sees what its calls and results allow.
+// read parses the turn's messages and limits its level if calls and results don't match.
 func (h *history) read(t *turn) error {
 	if t.reading != nil {
 		return nil
@@ -113,7 +112,7 @@ func (h *history) read(t *turn) error {
 		}
 	}
 	t.reading, h.readings[t.index] = found, found
-	// A call without its one result, or the other way round, is not ours to mend.
+	// Leave a call without its one result, or the reverse, to the provider.
 	if !found.isClosed {
 		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
 	}
@@ -123,12 +122,12 @@ func (h *history) read(t *turn) error {
 // runTurns is how many turns a core takes at a time.
 const runTurns = 8
 
-// each does something for turns, on all cores at once where they are worth it. It may
-// change nothing but its turn.
+// each runs do for turns, on all cores at once if there are enough turns. do may change only its
+// own turn.
 func (h *history) each(turns []*turn, do func(*turn) error) error {
 	run := runTurns
 	if h.memory != nil {
-		run = len(turns) + 1 // one core: the memory is for one at a time
+		run = len(turns) + 1 // one core, because the memory is not safe for concurrent use
 	}
 	if err := cores.Each(len(turns), run, func(i int) error { return do(turns[i]) }); err != nil {
 		return fmt.Errorf("plan %d turns: %w", len(turns), err)
@@ -146,7 +145,7 @@ func (h *history) originals(from, to int) int {
 	return size
 }
 
-// weigh returns the o200k tokens of a part, with the inserts that stand in it.
+// weigh returns the o200k tokens of a part, including its inserts.
 func (h *history) weigh(part session.Part) int {
 	size := part.Tokens
 	for i := part.From; part.Raw == nil && i < part.To; i++ {
@@ -164,9 +163,8 @@ func (h *history) untouched(from, to, level int) session.Part {
 	return part
 }
 
-// encoded returns the part of a message that was changed at L1 and has so many tokens,
-// without the cache markers that stood in it: a client's markers move on, this one never
-// would.
+// encoded returns the part of a message that was changed at L1 and has so many tokens. It removes
+// cache markers, because a client moves its markers on and this one would stay in place.
 func (h *history) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
 	raw, err := h.exchange.WriteUnmarked(message)
 	if err != nil {
@@ -213,7 +211,7 @@ func (h *history) hasMedia(t *turn) bool {
 	return false
 }
 
-// olderGroups returns the size of what cutGroups may cut.
+// olderGroups returns the size of the results that cutGroups may cut.
 func (h *history) olderGroups() int {
 	if len(h.turns) == 0 {
 		return 0
@@ -222,7 +220,7 @@ func (h *history) olderGroups() int {
 	if t.deepest < 1 {
 		return 0
 	}
-	from := max(t.From, h.covered()) // what stands before it is counted with the projection
+	from := max(t.From, h.covered()) // messages before it count with the projection
 	for _, digest := range h.digests[from:max(from, h.newestGroup(t))] {
 		if digest.Flags.Has(conversation.HasResult) {
 			size += digest.Tokens

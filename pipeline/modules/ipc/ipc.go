@@ -14,24 +14,23 @@ import (
 // Name is the module's name in configs, headers and events.
 const Name = "ipc"
 
-// RenderVersion numbers the texts that L1 to L3 make of a turn. The same
-// originals, levels and settings give the same bytes as long as it stays.
+// RenderVersion numbers the texts that L1 to L3 make of a turn. As long as it stays the same, the
+// same originals, levels and settings give the same bytes.
 const RenderVersion = 6
 
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
 	count  func(conversation.Message) int
-	memory memory // nil: it remembers nothing
+	memory memory // nil without Remembering
 }
 
 // New returns the module; count counts o200k tokens as the exchange's digests were counted.
 func New(count func(conversation.Message) int) *Module { return &Module{count: count} }
 
-// Remembering returns the module with a memory: what it has made of a turn it does not
-// make again. It is for exchanges of one history under one config, one after the other,
-// of which no turn uses a name that another one has: there what L2 leaves of a
-// turn does not depend on what comes after it.
+// Remembering returns the module with a memory, so that it reads each turn only once. It is for
+// exchanges of one history under one config, one after the other, in which no two turns share a
+// name. Only then is a turn's L2 independent of later turns.
 func (m *Module) Remembering() *Module {
 	return &Module{count: m.count, memory: memory{}}
 }
@@ -39,9 +38,8 @@ func (m *Module) Remembering() *Module {
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }
 
-// Process makes a new projection if there is an occasion for one, enough can be
-// freed, and it is worth its price; otherwise the exchange keeps the projection it
-// has.
+// Process makes a new projection if there is an occasion for one, enough can be freed, and it is
+// worth its price; otherwise the exchange keeps its projection.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	config, draft := configOf(exchange), exchange.Draft(Name)
 	if err := m.point(draft); err != nil {
@@ -57,7 +55,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		skip(draft, "unknown_model")
 		return draft, nil
 	case exchange.Class.Kind == client.Compaction && fitsWhole(exchange):
-		// The client's own summary is to be made of what was said.
+		// The client summarizes the original conversation.
 		draft.Projection = nil
 		draft.Restart()
 		skip(draft, "client_compaction")
@@ -107,7 +105,7 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 		draft.Event("skipped", endsSoon, epoch.prediction.counts())
 		return nil
 	}
-	// The originals are durable before the shortened prompt may leave.
+	// The originals must be durable before the shortened prompt is sent.
 	err := exchange.Committer.Commit(ctx, epoch.projection)
 	if errors.Is(err, session.ErrWarm) {
 		skip(draft, "warm_elsewhere")
@@ -137,7 +135,7 @@ func giveUp(ctx context.Context, draft *pipeline.Draft, size int, why occasion, 
 		return fmt.Errorf("plan epoch: %w", err)
 	}
 	switch why {
-	case idle, brokeEven: // there was no need of it
+	case idle, brokeEven: // not needed
 		putOff(draft, reason, size)
 		return nil
 	case asked:

@@ -6,17 +6,17 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// kept is a message that goes with the record of a turn: one that stays, as it is or what
-// of it makes tools known, or one that is written for the record.
+// kept is a message that follows the record of a turn: one that stays, whole or reduced to the
+// blocks that make tools known, or one written for the record.
 type kept struct {
 	role     conversation.Role
-	raw      json.RawMessage       // of one that stays
-	message  *conversation.Message // of one that is written
+	raw      json.RawMessage       // of a message that stays
+	message  *conversation.Message // of a message written for the record
 	tokens   int                   // o200k
-	isAnswer bool                  // it says what the assistant said last
+	isAnswer bool                  // it is the assistant's last text
 }
 
-// keep makes what stays of a turn when it is folded, in order.
+// keep collects, in order, the messages that stay of a turn when it is folded.
 func (r *records) keep(t *turn) error {
 	if t.isKept {
 		return nil
@@ -44,7 +44,7 @@ func (r *records) keep(t *turn) error {
 	return nil
 }
 
-// add keeps a message behind the turn's record.
+// add adds a message after the turn's record.
 func (t *turn) add(role conversation.Role, raw json.RawMessage, tokens int) {
 	t.kept = append(t.kept, kept{role: role, raw: raw, tokens: tokens})
 	t.keptSize += tokens

@@ -10,18 +10,17 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// What the ledger takes of a prompt at most: it keeps directives and changed files
-// before the model however often their turns are folded, and must not fill a small
-// window.
+// The limits of the ledger's share of a prompt. The ledger keeps directives and changed files in
+// front of the model however often their turns are folded, and must not fill a small window.
 const (
-	ledgerTokens   = 3000 // o200k: some 80 changed files beside what people ordered
-	ledgerShare    = 0.07 // of what the prompt may have,
-	smallShare     = 0.05 // or where that is less than smallWindow, most of which the newest turns take
+	ledgerTokens   = 3000 // o200k: some 80 changed files and the user's orders
+	ledgerShare    = 0.07 // of the prompt's limit,
+	smallShare     = 0.05 // or of a limit below smallWindow, where the newest turns take most of it
 	smallWindow    = 20_000
-	smallestLedger = 60 // o200k tokens that are worth a block
+	smallestLedger = 60 // o200k tokens below which a block is not worth it
 )
 
-// ledgerLine is the place of the ledger among the sizes of L3's lines.
+// ledgerLine is the ledger's key among the sizes of L3's lines.
 const ledgerLine = -1
 
 // ledgerTitle opens the ledger's block.
@@ -32,14 +31,15 @@ type opening struct {
 	history *history
 	budget  *budget
 	records *records
-	blocks  map[[2]int]ledgerBlock            // by how many turns they cover, and how many of them are left out
-	known   map[[2]int]*certificate.Originals // by how far they reach, and how many turns they have
+	blocks  map[[2]int]ledgerBlock            // by the number of turns they cover, and how many of them are left out
+	known   map[[2]int]*certificate.Originals // by the end of their range and the number of turns
 
-	text    string // what the record that opens the projection still has to say
-	leftOut int    // typed directives that the block has no room for
+	text    string // the block, until the record that opens the projection has written it
+	leftOut int    // typed directives that don't fit the block
 }
 
-// writeLedger writes the block that the projection of turns opens with, once one of them is at L2.
+// writeLedger writes the block at the beginning of a projection of turns, once one of them is at
+// L2.
 func (o *opening) writeLedger(turns []*turn, dropped int) error {
 	o.text, o.leftOut = "", 0
 	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.written == nil && t.level >= 2 }) {
@@ -50,8 +50,8 @@ func (o *opening) writeLedger(turns []*turn, dropped int) error {
 	return err
 }
 
-// block returns the ledger of exactly these turns, made once. What a model's summary stands for
-// is left to that, which has the same facts.
+// block returns the ledger of exactly these turns, made once. It skips turns that a model's summary
+// replaces, because the summary has the same facts.
 func (o *opening) block(turns []*turn, dropped int) (ledgerBlock, error) {
 	key := [2]int{len(turns), dropped}
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
@@ -72,13 +72,13 @@ func (o *opening) block(turns []*turn, dropped int) (ledgerBlock, error) {
 
 // ledgerBlock is a written ledger.
 type ledgerBlock struct {
-	text    string // empty: it has nothing to say
+	text    string // "" if there is no content
 	size    int    // o200k tokens
-	leftOut int    // typed directives that it has no room for
+	leftOut int    // typed directives that don't fit
 }
 
-// ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so
-// many o200k tokens at most.
+// ledgerBlock returns the ledger of turns in at most budget o200k tokens. The first dropped turns
+// may be left out of the prompt.
 func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, error) {
 	originals, err := o.originals(turns)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 	kept.Base = string(o.records.base)
 	kept.Directives = slices.DeleteFunc(slices.Clone(kept.Directives), func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
 	if o.history.config.ObservationMasking {
-		kept.Errors = nil // they quote what tools returned
+		kept.Errors = nil // they quote tool results
 	}
 	text := kept.Text(budget, o.history.countText)
 	block := ledgerBlock{leftOut: kept.LeftOut(text)}
@@ -102,8 +102,8 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 	return block, nil
 }
 
-// originals returns what turns hold that must not be lost, read once. The turns behind them stay, and
-// may have solved errors and finished tasks.
+// originals returns the content of turns that must not be lost, read once. Later turns stay in the
+// prompt, and may have solved errors and finished tasks.
 func (o *opening) originals(turns []*turn) (*certificate.Originals, error) {
 	read := certificate.NewOriginals()
 	if len(turns) == 0 {
@@ -130,8 +130,8 @@ func (o *opening) originals(turns []*turn) (*certificate.Originals, error) {
 	return read, nil
 }
 
-// isSaid reports whether a directive is in the prompt as it was typed: records keep what people
-// typed word for word, and who reads it there sees what it belongs to.
+// isSaid reports whether the prompt still holds a directive as typed. Records keep typed text word
+// for word, and the model sees its context there.
 func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
 	if directive.Kind != ledger.Typed || o.history.digests[directive.Message].Role != conversation.User {
 		return false

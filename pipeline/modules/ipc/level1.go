@@ -9,21 +9,21 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// keptCharacters is how much L1 leaves of a tool result.
+// keptCharacters is how much of a tool result L1 keeps.
 const keptCharacters = 200
 
-// surelySmaller is how many bytes less a text has that need not be counted to know
-// that it has fewer tokens.
+// surelySmaller is how many bytes shorter a text must be so that it surely has fewer tokens,
+// without counting them.
 const surelySmaller = 160
 
-// cuts makes what turns are at L1: tool results are cut, all else stays byte for byte.
+// cuts renders turns at L1: it cuts tool results and leaves everything else byte for byte.
 type cuts struct {
 	history    *history
 	protection *protection
 	media      *media
 }
 
-// cutAhead makes what a turn has at L1 if it may go there.
+// cutAhead renders a turn at L1 if it may go there.
 func (c *cuts) cutAhead(t *turn) error {
 	if t.level >= 1 || t.deepest < 1 {
 		return nil
@@ -31,7 +31,7 @@ func (c *cuts) cutAhead(t *turn) error {
 	return c.shortenResults(t)
 }
 
-// shortenResults makes the messages that the turn has at L1 and weighs them.
+// shortenResults renders the turn's messages at L1 and counts their tokens.
 func (c *cuts) shortenResults(t *turn) error {
 	if t.shorter != nil {
 		return nil
@@ -66,8 +66,7 @@ func (c *cuts) shortenResults(t *turn) error {
 	return nil
 }
 
-// shortOf returns what L1 leaves of message i of a turn that has been read, and its
-// o200k tokens.
+// shortOf returns message i of a turn that has been read as L1 renders it, and its o200k tokens.
 func (c *cuts) shortOf(t *turn, i int) (conversation.Message, int) {
 	if t.short == nil {
 		t.short = make([]shortForm, len(t.messages))
@@ -80,9 +79,9 @@ func (c *cuts) shortOf(t *turn, i int) (conversation.Message, int) {
 	return form.message, form.size
 }
 
-// cutResults returns a message with its tool results cut for L1, and its o200k
-// tokens; as many as it had if it has no shorter form, as a screenshot has none. What
-// is no tool result stays as it is, byte for byte.
+// cutResults returns a message with its tool results cut for L1, and its o200k tokens. A message
+// without a shorter form, such as a screenshot, keeps its size. Blocks other than tool results stay
+// byte for byte.
 func (c *cuts) cutResults(index int, message conversation.Message, digest conversation.Digest) (conversation.Message, int) {
 	results := 0
 	for i := range message.Blocks {
@@ -96,7 +95,7 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 			continue
 		}
 		text := cutResult(index, block, c.history.config.ObservationMasking)
-		// The message is weighed below: one result needs no weighing of its own.
+		// With one result, the check of the whole message below is enough.
 		if text != block.Text && (results == 1 || c.smaller(block, text)) {
 			message.Replace(i, text)
 		}
@@ -112,8 +111,7 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 	return message, c.history.count(message)
 }
 
-// cutResult returns what L1 leaves of a tool result: keptCharacters of it and how
-// many there were.
+// cutResult returns a tool result as L1 renders it: keptCharacters of it and its full length.
 func cutResult(index int, block *conversation.Block, masked bool) string {
 	media := describe(index, block.Media)
 	length := utf8.RuneCountInString(block.Text)
@@ -156,7 +154,7 @@ func (c *cuts) cutDown(t *turn) error {
 			part = session.Part{From: t.From + i, To: t.From + i + 1, Level: 1, Raw: json.RawMessage{}}
 		}
 		if shorter.Changed {
-			// A result that has no shorter form stays, a screenshot for one.
+			// A result without a shorter form stays, for example a screenshot.
 			if cut, err := c.encodedShort(t, i); err == nil {
 				part = cut
 			}
@@ -167,7 +165,7 @@ func (c *cuts) cutDown(t *turn) error {
 	return nil
 }
 
-// encodedShort returns the part of message i of a turn whose L1 has been made.
+// encodedShort returns the part of message i of a turn that has been rendered at L1.
 func (c *cuts) encodedShort(t *turn, i int) (session.Part, error) {
 	if t.isEvicted || t.messages[i].Changed {
 		return c.history.encoded(t.From+i, t.shorter[i], c.history.count(t.shorter[i]))
@@ -181,8 +179,8 @@ func (c *cuts) encodedShort(t *turn, i int) (session.Part, error) {
 	return shortPart(t.From+i, form.raw, form.size), nil
 }
 
-// leastAt1 returns what messages have at L1 at least, in o200k tokens: it cuts tool
-// results and leaves out outdated notices.
+// leastAt1 returns the minimum size of messages at L1, in o200k tokens: L1 cuts tool results and
+// leaves out outdated notices.
 func (c *cuts) leastAt1(from, to int) int {
 	size := 0
 	for i, digest := range c.history.digests[from:to] {

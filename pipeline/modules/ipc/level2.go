@@ -4,18 +4,18 @@ import (
 	"slices"
 )
 
-// records makes what turns are at L2, and what L3 is made of.
+// records renders turns at L2, and collects the data for L3.
 type records struct {
 	history    *history
 	protection *protection
-	uses       *uses // nil: not made yet
+	uses       *uses // nil until computed
 	typed      typedBound
 	base       base
 	again      map[string]int // the newest turn that makes a call or touches a file
-	isAlone    bool           // no frame stands before the records
+	isAlone    bool           // no frame precedes the records
 }
 
-// note makes what the turn has at L2 and what L3 is made of.
+// note renders the turn at L2 and collects its data for L3.
 func (r *records) note(t *turn) error {
 	if err := r.noteBand(t); err != nil {
 		return err
@@ -29,9 +29,8 @@ func (r *records) note(t *turn) error {
 // bandTurns is how many adjacent turns get their records at once.
 const bandTurns = 96
 
-// noteBand makes the records of a turn and its neighbors that may go to L2, the newest
-// first: what a newer one has an older one, which goes deeper sooner, need not
-// repeat.
+// noteBand makes the records of a turn and its neighbors that may go to L2, the newest first,
+// because an older one goes deeper sooner and need not repeat what a newer one has.
 func (r *records) noteBand(t *turn) error {
 	if t.record != nil {
 		return nil
@@ -56,7 +55,7 @@ func (r *records) noteBand(t *turn) error {
 	return r.history.each(band, r.weighRecord)
 }
 
-// findUses sees which turns use which names.
+// findUses finds out which turns use which names.
 func (r *records) findUses() error {
 	if r.uses != nil {
 		return nil
@@ -82,12 +81,12 @@ func (r *records) findUses() error {
 		r.uses.add(i, used[i])
 	}
 	if order := r.history.exchange.Order; order != nil {
-		r.uses.add(len(r.history.turns), appendNames(nil, order.Instructions, false)) // names in it are as good as used
+		r.uses.add(len(r.history.turns), appendNames(nil, order.Instructions, false)) // names in it count as used
 	}
 	return nil
 }
 
-// weighRecord counts what the turn has at L2.
+// weighRecord counts the tokens of the turn at L2.
 func (r *records) weighRecord(t *turn) error {
 	if t.record.typed != r.typed {
 		t.record.typed, t.record.noted, t.record.size = r.typed, "", 0

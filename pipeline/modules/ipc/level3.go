@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What L3 leaves of a block of turns.
+// The limits of a block of turns at L3.
 const (
 	blockTurns      = 8 // turns in a block, before blocks are made coarser
 	saidInBlock     = 80
@@ -18,32 +18,32 @@ const (
 	mostFilesInLine = 4
 )
 
-// blockShare bounds all L3 text but what was typed as a share of what a compaction leaves of what
-// can change.
+// blockShare bounds all L3 text except typed messages, as a share of the changeable part that a
+// compaction leaves.
 const blockShare = 0.25
 
-// leastBlockTokens is how far the bound of all L3 text may shrink, in o200k tokens;
-// further in a window of which it would be a large part.
+// leastBlockTokens is the lower bound of the limit on all L3 text, in o200k tokens. The bound is
+// lower in a window where it would be a large part.
 const leastBlockTokens = 500
 
-// lines makes what turns are at L3: a line for each block of them.
+// lines renders turns at L3: one line for each block of them.
 type lines struct {
 	history     *history
 	budget      *budget
 	blockTokens int               // bound of all L3 text
-	made        map[[2]int]lineOf // lines by the messages they stand for
+	made        map[[2]int]lineOf // lines by the messages that they replace
 }
 
 func newLines(history *history, budget *budget) *lines {
 	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}}
 }
 
-// lineOf is the line of a block with what people typed behind it, kept for the turns that it is
-// made of.
+// lineOf is the line of a block, followed by the typed messages. It is cached by the turns of the
+// block.
 type lineOf struct {
 	text  string
 	size  int // o200k tokens
-	typed int // o200k tokens of them that people typed
+	typed int // o200k tokens of its typed messages
 }
 
 // blockLine returns the line of a block of adjacent turns, made once.
@@ -60,8 +60,8 @@ func (l *lines) blockLine(spans []*span) lineOf {
 	return line
 }
 
-// typedOf returns what people typed in a block of adjacent turns, each message in a line of its
-// own behind the block's.
+// typedOf returns the messages that people typed in a block of adjacent turns, each in a line of
+// its own after the block's.
 func typedOf(spans []*span) string {
 	var text strings.Builder
 	for _, span := range spans {
@@ -75,8 +75,8 @@ func typedOf(spans []*span) string {
 	return text.String()
 }
 
-// blockLine returns the one line of a block of adjacent turns: what was said last, the files, the
-// names that turns use, the failures.
+// blockLine returns the one line of a block of adjacent turns: the last sentence said, the files,
+// the names that turns use, the failures.
 func blockLine(spans []*span) string {
 	first, last := spans[0], spans[len(spans)-1]
 	said, failure, errors := "", "", 0
@@ -166,8 +166,8 @@ func listed(title string, names []string) string {
 	return text
 }
 
-// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
-// Blocks begin at fixed turns, whatever was folded when.
+// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns. Blocks begin at
+// fixed turns, regardless of when each turn was folded.
 func (l *lines) blockLines(spans []*span, block int) []lineOf {
 	var lines []lineOf
 	for len(spans) > 0 {
@@ -181,8 +181,8 @@ func (l *lines) blockLines(spans []*span, block int) []lineOf {
 	return lines
 }
 
-// blockSize returns how many turns a block has, so that all L3 text of the lane
-// is within its bound.
+// blockSize returns how many turns a block needs so that all L3 text of the lane is within its
+// bound.
 func (l *lines) blockSize(turns []*turn) int {
 	for block := blockTurns; ; block *= 2 {
 		size := 0

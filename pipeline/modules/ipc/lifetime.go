@@ -8,19 +8,22 @@ import (
 )
 
 const (
-	// fewThreads is how many threads of a kind have to have ended before they say how long one lives.
+	// fewThreads is how many threads of a kind must have ended to predict how long one lives.
 	fewThreads = 8
-	// longestThreads is how many of the longest count where fewer have come as far as this one, and
-	// outlivedBy how many times as long as the longest a thread is that is of another kind.
+	// longestThreads is how many of the longest count if fewer have come as far as this one.
+	// outlivedBy is how many times as long as the longest a thread must be to count as another
+	// kind.
 	longestThreads = 3
 	outlivedBy     = 1.5
 )
 
-// endsSoon is why an epoch is put off that a thread would not live long enough to earn.
+// endsSoon is the reason for putting off an epoch that the thread would not live long enough to
+// earn.
 const endsSoon = "ends_soon"
 
-// remaining returns how many requests are to be expected behind this one, as threads of the kind lived that
-// have ended, and whether those tell: the mean of what those that came as far still had before them.
+// remaining returns how many more requests to expect after this one, judged by threads of the kind
+// that have ended: the mean of the rest of those that came as far. known is false if they can't
+// tell.
 func remaining(exchange *pipeline.View) (requests float64, known bool) {
 	lives, length := exchange.Lives, len(exchange.Digests)
 	if len(lives) < fewThreads {
@@ -38,7 +41,7 @@ func remaining(exchange *pipeline.View) (requests float64, known bool) {
 	return float64(rest) / float64(len(survivors)) / stride(exchange.Digests), true
 }
 
-// stride returns by how many messages the conversation grows with a request.
+// stride returns by how many messages the conversation grows per request.
 func stride(digests []conversation.Digest) float64 {
 	answers := 0
 	for i := range digests {
@@ -49,9 +52,9 @@ func stride(digests []conversation.Digest) float64 {
 	return max(1, float64(len(digests))/float64(max(1, answers)))
 }
 
-// outlived reports whether an epoch would not earn its price in the requests that are to be expected. The
-// rule of rent or buy needs no forecast, and loses by its nature where a thread ends right after it has
-// bought; with one it need not. A gain is what the epoch saves in this request and those behind it.
+// outlived reports whether an epoch would not earn its price in the requests that are still
+// expected. The rule of rent or buy needs no forecast, so it loses if a thread ends right after a
+// purchase; a forecast avoids that. The gain is the savings in this request and the expected ones.
 func (p prediction) outlived(exchange *pipeline.View, read float64) bool {
 	requests, known := remaining(exchange)
 	if !known {

@@ -7,11 +7,11 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// leastLighter is the part of the bytes that a prompt may have, as a divisor, that
-// an epoch for their sake must free at least.
+// leastLighter is the divisor of the byte limit that gives the minimum that an epoch for the sake
+// of bytes must free.
 const leastLighter = 10
 
-// maxBytes returns how many bytes a prompt may have; 0: any number.
+// maxBytes returns how many bytes a prompt may have; 0 means no limit.
 func maxBytes(exchange *pipeline.View) int {
 	most := configOf(exchange).MaxBytes
 	if said := exchange.MaxBytes; said > 0 && (most == 0 || said < most) {
@@ -20,15 +20,14 @@ func maxBytes(exchange *pipeline.View) int {
 	return most
 }
 
-// isHeavy reports whether a prompt has more bytes than it may have.
+// isHeavy reports whether a prompt exceeds its byte limit.
 func isHeavy(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
-	// Nothing ever grows: a body that is small enough needs no adding up.
+	// No part ever grows, so a small enough body needs no sum.
 	return most > 0 && exchange.BodyLength() > most && exchange.Bytes(exchange.Projection) > most
 }
 
-// fitsWhole reports whether the prompt fits as the client sent it, with what modules
-// have put into it.
+// fitsWhole reports whether the prompt fits as the client sent it, including the modules' inserts.
 func fitsWhole(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
 	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Factor) <= exchange.Limit && (most == 0 || exchange.BodyLength() <= most)
@@ -41,9 +40,9 @@ func (p *planner) mayLighten() bool {
 	return p.forms.media.ballast()+int(text) >= maxBytes(p.history.exchange)/leastLighter
 }
 
-// lighten brings a plan's prompt under its bytes: it takes media out, the oldest
-// first, until half of what is allowed is left, so that there is room for a while.
-// Where media are not what weighs, it plans again for as much fewer tokens.
+// lighten brings a plan's prompt under its byte limit. It takes media out, the oldest first, down
+// to half of the limit, so that there is room for a while. If media are not the cause, it plans
+// again with a lower token budget.
 func (p *planner) lighten(ctx context.Context, projection *session.Projection) (*session.Projection, error) {
 	most := maxBytes(p.history.exchange)
 	projection, err := p.evict(projection, most/2)

@@ -11,27 +11,27 @@ import (
 	"palimpsest/pipeline"
 )
 
-// SameModel is the model of LLMCompression that stands for the conversation's own.
+// SameModel as the model of LLMCompression means the conversation's own model.
 const SameModel = "same"
 
-// LLMCompression says which model writes summaries, and how; the zero value,
-// written "false", none.
+// LLMCompression configures which model writes summaries, and how. The zero value, written "false",
+// disables it.
 type LLMCompression struct {
-	Model     string        // who writes: a model of the conversation's provider, or SameModel
-	Prompt    string        // what is asked for in place of our own words; empty: our own
-	MaxTokens int           // of the answer; 0: as many as the summary may have
-	Timeout   time.Duration // for the whole of it; 0: 30 s
+	Model     string        // a model of the conversation's provider, or SameModel
+	Prompt    string        // replaces our own instructions; "" means our own
+	MaxTokens int           // limit of the answer; 0 means the limit of the summary
+	Timeout   time.Duration // total; 0 means 30 s
 
-	// ReserveTokens has a summary written as soon as a prompt leaves fewer tokens
-	// than these of what it may have; 0: after each epoch only.
+	// ReserveTokens has a summary written as soon as a prompt leaves fewer than these tokens of its
+	// limit; 0 means only after each epoch.
 	ReserveTokens int
 
-	// KeepRecentTokens are the newest tokens that such a summary leaves out; 0: as
-	// many as PreserveTokens says.
+	// KeepRecentTokens are the newest tokens that such a summary leaves out; 0 means
+	// PreserveTokens.
 	KeepRecentTokens int
 }
 
-// llmCompression is how LLMCompression is written where it is on.
+// llmCompression is the written form of LLMCompression if it is enabled.
 type llmCompression struct {
 	Model     string `json:"model"               yaml:"model"`
 	Prompt    string `json:"prompt,omitempty"    yaml:"prompt,omitempty"`
@@ -92,7 +92,7 @@ func (l *LLMCompression) UnmarshalYAML(node *yaml.Node) error {
 		switch name {
 		case "model", "prompt", "timeout":
 		case "maxTokens", "reserveTokens", "keepRecentTokens":
-			if number, has := pipeline.Fraction(node.Content[i+1]); has { // the decoder would cut it off
+			if number, has := pipeline.Fraction(node.Content[i+1]); has { // the decoder would truncate it
 				return fmt.Errorf("%s %q must be a whole number", name, number)
 			}
 		default:
@@ -121,7 +121,7 @@ func (l *LLMCompression) UnmarshalYAML(node *yaml.Node) error {
 // maxPrompt bounds a workspace's own prompt for summaries, in bytes.
 const maxPrompt = 20_000
 
-// llmCount is a whole number from 0 on among the members of llmCompression.
+// llmCount is a non-negative whole number among the members of llmCompression.
 type llmCount struct {
 	name    string
 	at      func(*LLMCompression) int

@@ -7,16 +7,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// budget says how large a prompt is and how large it may become. Sizes are o200k tokens;
-// rate is how many of the model's own tokens make one of them.
+// budget holds how large a prompt is and how large it may become. Sizes are o200k tokens; rate is
+// how many of the model's own tokens make one of them.
 type budget struct {
 	rate  float64
-	now   int // size of the prompt as it stands
-	fixed int // what precedes the conversation, which nothing shortens
-	goal  int // what the epoch compresses down to
+	now   int // current size of the prompt
+	fixed int // the part before the conversation, never shortened
+	goal  int // the size that the epoch compresses down to
 	high  int // the target: above it there is an epoch
-	limit int // what the prompt may have at most
-	worth int // what an epoch must free
+	limit int // the largest prompt allowed
+	worth int // the minimum that an epoch must free
 
 	isLong bool // the prompt exceeds its target
 }
@@ -25,7 +25,7 @@ type budget struct {
 func measure(exchange *pipeline.View, size int) *budget {
 	config := configOf(exchange)
 	b := &budget{now: max(1, exchange.Estimate(exchange.Projection))}
-	// What was reported of this prompt may tell more than the model's average.
+	// The reported size of this prompt may be more precise than the model's average.
 	b.rate = max(exchange.Factor, float64(size)/float64(b.now))
 	limit := float64(exchange.Limit) / b.rate
 	if exchange.Limit == 0 {
@@ -46,8 +46,7 @@ func measure(exchange *pipeline.View, size int) *budget {
 	return b
 }
 
-// lower returns a budget for a prompt that must get by with so many tokens, and is
-// compressed down to half of them.
+// lower returns a budget for a prompt limited to so many tokens, with half of them as the goal.
 func (b *budget) lower(tokens float64) {
 	b.goal, b.high = min(b.goal, int(tokens/2)), min(b.high, int(tokens))
 }

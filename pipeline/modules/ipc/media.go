@@ -11,8 +11,8 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// lightAttachment is the size, in bytes as sent, below which an attachment is not
-// worth a placeholder: the URL or the id of a file.
+// lightAttachment is the size, in bytes as sent, below which an attachment is not worth a
+// placeholder, for example the URL or the id of a file.
 const lightAttachment = 1 << 10
 
 // media takes attachments out of turns.
@@ -21,8 +21,8 @@ type media struct {
 	protection *protection
 }
 
-// keepEvicted sees which turns have lost their media in the current projection. A
-// turn that has lost nothing else is at L0 but for them.
+// keepEvicted finds turns that have lost their media in the current projection. Such a turn is at
+// L0 if it has lost only its media.
 func (m *media) keepEvicted() error {
 	current := m.history.exchange.Projection
 	if current == nil {
@@ -110,14 +110,13 @@ func (m *media) strip(t *turn) error {
 	return nil
 }
 
-// bare returns the part of a message without its media; part where it has none to
-// take out.
+// bare returns the part of a message without its media, or part if it has no media to remove.
 func (m *media) bare(index int, message conversation.Message, part session.Part) session.Part {
 	changed, has := m.withoutMedia(index, message)
 	if !has {
 		return part
 	}
-	// What has no form without them stays: a screenshot of computer use.
+	// A message without a form that lacks them stays: a screenshot of computer use.
 	bare, err := m.history.encoded(index, changed, m.history.count(changed))
 	if err != nil {
 		return part
@@ -153,7 +152,7 @@ func weight(media []conversation.Attachment) int {
 	return bytes
 }
 
-// describe returns a placeholder for each attachment; empty for none.
+// describe returns a placeholder for each attachment, or "" without attachments.
 func describe(index int, media []conversation.Attachment) string {
 	placeholders := make([]string, 0, len(media))
 	for _, attachment := range media {
@@ -166,8 +165,7 @@ func describe(index int, media []conversation.Attachment) string {
 	return strings.Join(placeholders, " ")
 }
 
-// lostMedia reports whether a message whose results were cut has also lost what a
-// person attached to it.
+// lostMedia reports whether a message whose results were cut has also lost a person's attachments.
 func (m *media) lostMedia(index int, message conversation.Message, raw json.RawMessage) bool {
 	if _, had := m.withoutMedia(index, message); !had {
 		return false
@@ -204,7 +202,7 @@ func (m *media) bytesOf(t *turn) int {
 	return size
 }
 
-// ballast returns how many bytes of media could be taken out, at most.
+// ballast returns the upper bound of the bytes of media that could be removed.
 func (m *media) ballast() int {
 	ballast := 0
 	for _, t := range m.protection.evictable() {

@@ -9,22 +9,21 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// leastSaved is how many o200k tokens a message that names the archive has less than
-// what the client sent at least: an epoch must not spend on that what it has freed.
+// leastSaved is the minimum of o200k tokens that a message must still save after it names the
+// archive, so that an epoch does not spend the space it has freed.
 const leastSaved = 16
 
-// frame returns what opens the message that stands for turns at L2 and L3. The name
-// of the archive changes with each epoch, as what follows does.
+// frame returns the opening of the message that replaces turns at L2 and L3. The name of the
+// archive changes with each epoch, as does the text after it.
 func (r *renderer) frame() string {
 	return fmt.Sprintf(`[AUTO CONTEXT COMPRESSION]
 This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of archive %[1]s. For a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; else read the file or run the command again, or ask for it. A call without an outcome succeeded.
 %[2]s`, r.archive, r.forms.records.base.told())
 }
 
-// nameArchive has the newest placeholder of a projection name the archive, where no
-// frame does: all that stands before it stays the same bytes when the next epoch
-// shortens what follows. A message that would be hardly shorter with
-// the name stays without.
+// nameArchive has the newest placeholder of a projection name the archive if no frame does. The
+// newest one, because all bytes before it stay the same when the next epoch shortens later ones. A
+// message that would save too little with the name is left without it.
 func (r *renderer) nameArchive(parts parts) {
 	if r.isNamed {
 		return
@@ -36,8 +35,8 @@ func (r *renderer) nameArchive(parts parts) {
 	}
 }
 
-// nameIn has the placeholder in a part of one message name the archive, and reports
-// whether it does.
+// nameIn puts the archive's name into the placeholder in a part of one message, and reports whether
+// it did.
 func (h *history) nameIn(part *session.Part, name archive.Name) bool {
 	message, err := h.exchange.Read(part.Raw)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A name is what a text calls something by: a path, a URL, a symbol, an id, an error
-// code, a number of three digits or more. Plain words are not.
+// A name is a token that identifies something in a text: a path, a URL, a symbol, an id, an error
+// code, a number of three digits or more. Plain words are not names.
 
 // Kinds of bytes.
 const (
@@ -16,8 +16,8 @@ const (
 	isUnder
 	isSlash
 	isDot
-	isDash  // holds a name together, as a slash and a dot do
-	isCamel // no byte's own: a capital behind a small letter or digit
+	isDash  // joins the parts of a name, like a slash or a dot
+	isCamel // not a property of one byte: a capital after a small letter or digit
 
 	isLetter = isLower | isUpper
 	isGlue   = isSlash | isDot | isDash
@@ -48,8 +48,8 @@ var kindOf = func() (kinds [256]uint8) {
 // names reads the names of a text one after the other.
 type names struct {
 	text    string
-	escaped bool  // the text is JSON: a backslash and what it escapes belong to no name
-	among   *uses // only names that it may know; nil: all
+	escaped bool  // the text is JSON: escape sequences do not belong to names
+	among   *uses // only names that it may contain; nil means all
 
 	from, to int // the last name found
 	hash     uint64
@@ -57,8 +57,8 @@ type names struct {
 	hasPart  bool
 }
 
-// scan finds the next name and reports whether there is one. Behind a path comes its
-// last element, behind a dotted name its last part.
+// scan finds the next name and reports whether there is one. A path is followed by its last
+// element, a dotted name by its last part.
 func (n *names) scan() bool {
 	for {
 		if n.hasPart {
@@ -83,7 +83,7 @@ func (n *names) scan() bool {
 	}
 }
 
-// isOne reports whether the run that was found is a name, and makes its hash.
+// isOne reports whether the run that was found is a name, and computes its hash.
 func (n *names) isOne() bool {
 	text := n.text[n.from:n.to]
 	if len(text) < shortestName || len(text) > longestName || n.among != nil && !n.among.has(shapeOf(text)) || !isName(text) {
@@ -93,13 +93,12 @@ func (n *names) isOne() bool {
 	return true
 }
 
-// shapeOf tells most names apart at once: by length, first and last byte.
+// shapeOf is a fast fingerprint of most names: length, first and last byte.
 func shapeOf(text string) uint16 {
 	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
 }
 
-// run finds the next run of bytes that a name may be made of and that is not a plain
-// word.
+// run finds the next run of bytes that may be a name and isn't a plain word.
 func (n *names) run() (from, to int, found uint8) {
 	text, i := n.text, n.next
 	for i < len(text) {
@@ -121,7 +120,7 @@ func (n *names) run() (from, to int, found uint8) {
 	return len(text), len(text), 0
 }
 
-// skip returns where the next byte stands that a name may begin with.
+// skip returns the position of the next byte that can begin a name.
 func (n *names) skip(i int) int {
 	text := n.text
 	for i < len(text) && kindOf[text[i]]&^isDash == 0 {
@@ -130,7 +129,7 @@ func (n *names) skip(i int) int {
 			i += 2
 		case text[i] < utf8.RuneSelf:
 			i++
-		default: // a character that no name has
+		default: // a character that can't be part of a name
 			for i++; i < len(text) && !utf8.RuneStart(text[i]); {
 				i++
 			}
@@ -139,7 +138,7 @@ func (n *names) skip(i int) int {
 	return min(i, len(text))
 }
 
-// rest returns where the run that begins at i ends, and what kinds of bytes it has.
+// rest returns the end of the run that begins at i, and the kinds of its bytes.
 func (n *names) rest(i int) (end int, found uint8) {
 	text, last := n.text, uint8(0)
 	for ; i < len(text); i++ {
@@ -168,7 +167,7 @@ func isMember(text string, from, to int) bool {
 	return rest != "" && rest[0] == ':'
 }
 
-// trim takes away what stands at the ends of a run without belonging to a name.
+// trim removes bytes at the ends of a run that don't belong to a name.
 func trim(text string, from, to int) (int, int) {
 	for to > from && kindOf[text[to-1]]&isGlue != 0 {
 		to--
@@ -199,7 +198,7 @@ func lastPart(text string, from, to int) int {
 	return from
 }
 
-// isName reports whether a run is a name by how it is written.
+// isName reports whether a run looks like a name.
 func isName(text string) bool {
 	if len(text) < shortestName {
 		return false
@@ -231,7 +230,7 @@ func isName(text string) bool {
 // hashOf is FNV-1a.
 func hashOf(text string) uint64 { return hashOn(14695981039346656037, text) }
 
-// hashOn goes on with the hash of a text that another one follows.
+// hashOn continues a hash with another text.
 func hashOn(hash uint64, text string) uint64 {
 	for i := range len(text) {
 		hash = (hash ^ uint64(text[i])) * 1099511628211

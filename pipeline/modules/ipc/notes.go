@@ -6,10 +6,10 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Notes returns what L2 and L3 leave of the first messages of an exchange, within so many
-// o200k tokens: the oldest turns in lines for blocks of them, behind what a model has written
-// in place of the first ones, if it has. It is text, not part of a prompt, so no turn is bound
-// by what makes a prompt legal.
+// Notes returns the first messages of an exchange at L2 and L3, within so many o200k tokens: the
+// oldest turns in lines for blocks of them, after the model's summary of the first ones, if there
+// is one. Since it is text and not part of a prompt, the rules for legal prompts don't bind any
+// turn.
 func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error) {
 	whole := *exchange
 	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
@@ -46,8 +46,8 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, t
 	return p.renderer.recordText(run, block, false), nil
 }
 
-// standIn has the exchange's summary stand for the turns that it covers, and returns how many
-// these are.
+// standIn replaces the turns that the exchange's summary covers by the summary, and returns how
+// many they are.
 func (p *planner) standIn(exchange *pipeline.View) (turns int) {
 	summary := exchange.Summary
 	if summary == nil {
@@ -67,7 +67,7 @@ func (p *planner) standIn(exchange *pipeline.View) (turns int) {
 }
 
 // foldNotes takes blocks of turns to L3, the oldest first, until size is at most tokens, and
-// makes blocks coarser where that is not enough. It returns how many turns a block has.
+// enlarges the blocks if that is not enough. It returns how many turns a block has.
 func (p *planner) foldNotes(turns []*turn, size, tokens int) (block int) {
 	for len(turns) > 0 && size > tokens {
 		var folded []*span

@@ -5,15 +5,14 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// nearLimit is the share of what a prompt may have above which an epoch is no
-// longer put off for its price: the next request might not fit, and an estimate
-// may be off by as much.
+// nearLimit is the share of the limit above which an epoch is no longer put off for its price,
+// because the next request might not fit and an estimate may be off by as much.
 const nearLimit = 0.95
 
-// breakEvenReason is the reason of an epoch whose price reading on had reached.
+// breakEvenReason is the reason of an epoch made once the cost of reading on had reached its price.
 const breakEvenReason = "break-even"
 
-// bytesReason is the reason of an epoch that was made of a prompt with too many bytes.
+// bytesReason is the reason of an epoch for a prompt with too many bytes.
 const bytesReason = "bytes"
 
 // occasion is why an epoch may be made now.
@@ -22,16 +21,16 @@ type occasion int
 // The occasions, in the order of their urgency.
 const (
 	noOccasion  occasion = iota
-	idle                 // the cache has gone cold, and the prompt is larger than it has to be
-	brokeEven            // reading what an epoch would remove has cost as much as the epoch
+	idle                 // the cache has gone cold, and the prompt is larger than necessary
+	brokeEven            // reading removable content has cost as much as the epoch
 	atTarget             // the prompt is above its target
 	atNearLimit          // it is above its target and will soon not fit
 	asked                // someone has asked for it
-	overBytes            // it has more bytes than it may have
+	overBytes            // it exceeds its byte limit
 	overLimit            // it does not fit
 )
 
-// occasionOf returns the occasion for an epoch that a prompt of so many tokens is.
+// occasionOf returns the occasion for an epoch of a prompt of so many tokens.
 func occasionOf(exchange *pipeline.View, size int) occasion {
 	config := configOf(exchange)
 	share := float64(size) / float64(exchange.Limit)
@@ -56,8 +55,8 @@ func occasionOf(exchange *pipeline.View, size int) occasion {
 	return noOccasion
 }
 
-// isFree reports whether rewriting the prompt costs nothing: the cache of the
-// lane's last one has gone cold.
+// isFree reports whether rewriting the prompt costs nothing extra because the cache of the lane's
+// last prompt has gone cold.
 func isFree(exchange *pipeline.View) bool {
 	config := configOf(exchange)
 	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob

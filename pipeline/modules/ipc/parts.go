@@ -8,8 +8,8 @@ import (
 // parts are a projection's parts in order.
 type parts []session.Part
 
-// add appends parts; one that goes on as the client's own bytes at the same level
-// as the last one makes that longer.
+// add appends parts. It merges a part of the client's own bytes into the previous part if that one
+// precedes it directly at the same level.
 func (p *parts) add(more ...session.Part) {
 	for _, part := range more {
 		if part.From == part.To {
@@ -25,7 +25,7 @@ func (p *parts) add(more ...session.Part) {
 	}
 }
 
-// endWithSystem reports whether the last message so far is a system message amid the
+// endWithSystem reports whether the last message so far is a system message within the
 // conversation, which an answer must follow.
 func (p *parts) endWithSystem(digests []conversation.Digest) bool {
 	if len(*p) == 0 {

@@ -10,23 +10,23 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// errNothingToFree says that no epoch would free enough to be worth its price.
+// errNothingToFree means that no epoch would free enough to be worth its price.
 var errNothingToFree = errors.New("nothing to free")
 
-// errWorse says that the rendered prompt is no smaller than the one it replaces.
+// errWorse means that the rendered prompt is no smaller than the one it replaces.
 var errWorse = errors.New("result is not smaller")
 
-// planner joins the parts that plan one epoch of one exchange. Each has one duty and a file
-// of its own, and knows those above it.
+// planner joins the parts that plan one epoch of one exchange. Each part has one duty and its own
+// file, and uses only the parts above it.
 type planner struct {
 	budget     *budget     // how large the prompt is, and how large it may become: measure.go
 	history    *history    // its messages by turns, read once: history.go
-	protection *protection // what of them must stay: protect.go
-	forms      *forms      // what a turn is at each level: level1.go to level3.go, media.go
+	protection *protection // its messages that must stay: protect.go
+	forms      *forms      // turns rendered at each level: level1.go to level3.go, media.go
 	selection  *selection  // the level of each turn: select.go
-	renderer   *renderer   // the projection that a selection comes to: render.go
+	renderer   *renderer   // the projection of a selection: render.go
 	tails      *tails      // how many of the newest turns stay as they are: tail.go
-	descent    *descent    // what goes where levels are not enough: descend.go
+	descent    *descent    // the steps after all levels: descend.go
 }
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
@@ -64,32 +64,31 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 	return epoch, nil
 }
 
-// project is the algorithm: it returns the projection of the best plan by the rules of
-// its rung.
+// project is the algorithm: it returns the projection of the best plan by the rules of its rung.
 func (p *planner) project(ctx context.Context) (*session.Projection, error) {
-	// Protect: which messages stay though their turns are folded.
+	// Protect: messages that stay although their turns are folded.
 	if err := p.protection.hold(); err != nil {
 		return nil, err
 	}
-	// Take over: what a model wrote, and which media are out already.
+	// Take over: the model's summary, and media that are out already.
 	if err := p.useSummary(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.forms.media.keepEvicted(); err != nil {
 		return nil, err
 	}
-	// Select and render: the levels bring the prompt to its goal, and what they leave
-	// above its target goes in chunks.
+	// Select and render: the levels bring the prompt to its goal, and chunks cut it further if it
+	// is still above its target.
 	projection, err := p.shorten(ctx)
 	if err != nil || !isHeavy(p.history.exchange) {
 		return projection, err
 	}
-	// Lighten: media go where the body has too many bytes.
+	// Lighten: remove media if the body has too many bytes.
 	return p.lighten(ctx, projection)
 }
 
-// shorten plans for the prompt's tokens; where they are not too many, it leaves
-// every turn at the level it has.
+// shorten plans for the prompt's tokens. If they are not too many, it leaves every turn at its
+// level.
 func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 	if !p.budget.isLong {
 		if err := p.selection.reset(); err != nil {
@@ -125,14 +124,13 @@ func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversat
 	}
 }
 
-// mayBeWorth reports whether an epoch can free enough to be worth making, or has to be
-// tried, without reading a message.
+// mayBeWorth reports whether an epoch can free enough to be worth making, or must be tried, without
+// reading a message.
 func (p *planner) mayBeWorth() bool {
 	return p.potential() >= p.budget.worth || p.budget.now > p.budget.limit || isHeavy(p.history.exchange) && p.mayLighten()
 }
 
-// potential returns an upper bound of what an epoch can free, without reading a
-// message.
+// potential returns an upper bound of the tokens that an epoch can free, without reading a message.
 func (p *planner) potential() int {
 	covered, potential := p.history.covered(), 0
 	if projection := p.history.exchange.Projection; projection != nil {
@@ -156,7 +154,7 @@ func (p *planner) potential() int {
 // judge returns why an epoch to a projection is not worth making; nil if it is.
 func (p *planner) judge(projection *session.Projection, size int) error {
 	exchange, b := p.history.exchange, p.budget
-	heavy, after := isHeavy(exchange), exchange.Estimate(projection) // after is in o200k tokens, as the budget
+	heavy, after := isHeavy(exchange), exchange.Estimate(projection) // after is in o200k tokens, like the budget
 	switch {
 	case projection.Covers == 0, heavy && !b.isLong && after == b.now:
 		return errNothingToFree

@@ -9,41 +9,40 @@ import (
 )
 
 const (
-	// horizon bounds for how many requests a gain is counted: nobody knows how long
-	// a session goes on.
+	// horizon bounds for how many requests a gain is counted, because the length of a session is
+	// unknown.
 	horizon = 50
-	// paceTurns is how many of the newest turns say how fast a conversation grows.
+	// paceTurns is how many of the newest turns determine how fast a conversation grows.
 	paceTurns = 16
 )
 
-// prediction is what an epoch is expected to cost and to bring, in the model's
-// tokens and at the model's list price.
+// prediction is the expected cost and gain of an epoch, in the model's tokens and at the model's
+// list price.
 //
-// Epochs come in cycles: a prompt grows by g tokens a request from what an epoch
-// leaves, A, to where the next one is made. An epoch writes R tokens to the cache
-// that would have been read from it, at the difference of the two prices, and the
-// later it is made the fewer there are; but all that is not yet freed is read with
-// every request until then. Acting at S is cheaper over a whole cycle than waiting
-// until L, where an epoch is made anyway, if
+// Epochs come in cycles: a prompt grows by g tokens a request from the size after an epoch, A, to
+// the size of the next one. An epoch writes R tokens to the cache instead of reading them from it,
+// at the difference of the two prices, and the later it is made the fewer there are. But every
+// request until then reads all tokens that are not yet freed. Acting at S is cheaper over a whole
+// cycle than waiting until L, where an epoch is made anyway, if
 //
 //	R·(write − read)  ≤  (S − A) · read · (L − A)/2g
 //
-// (L − A)/2g are the requests that count. On a cold cache nothing is written that
-// would have been read, and what is freed is not written either; without a cache
-// reading costs as much as writing.
+// (L − A)/2g are the requests that count. On a cold cache, an epoch writes no token instead of
+// reading it, and the freed tokens are not written either. Without a cache, reading costs as much
+// as writing.
 type prediction struct {
-	freed     int // tokens that are no longer sent
-	rewritten int // tokens that are written to the cache again; 0 where none of them is in it
-	requests  int // that the gain is counted for
+	freed     int // tokens removed from the prompt
+	rewritten int // tokens written to the cache again; 0 on a cold cache
+	requests  int // requests for which the gain is counted
 	net       int64
-	worst     int64   // where no request follows
-	rent      int64   // that has been paid for reading what goes; of an epoch by the rule of rent or buy
-	once      float64 // what it brings in this request alone, in millionths of a US dollar or in the relation of prices
-	outlives  bool    // as threads of the kind live, this one ends before the epoch has earned its price
+	worst     int64   // net if no request follows
+	rent      int64   // paid for reading the removed tokens; only by the rule of rent or buy
+	once      float64 // gain in this request alone, in millionths of a US dollar or in relative prices
+	outlives  bool    // threads of the kind usually end before the epoch has earned its price
 	worth     bool
 }
 
-// predict returns what an epoch is expected to cost and to bring.
+// predict returns the expected cost and gain of an epoch.
 func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	projection := &epoch.projection
 	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Projection)))
@@ -76,9 +75,9 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	return p
 }
 
-// cachePrices returns what reading a token from the cache and writing it costs in a prompt of
-// size tokens, in US dollars for a million of them. Where no price is known they stand in
-// Anthropic's relation to each other.
+// cachePrices returns the prices of reading a token from the cache and writing it in a prompt of
+// size tokens, in US dollars per million. If the price is unknown, they have Anthropic's relation
+// to each other.
 func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 	price := exchange.Model.Price.Of(size)
 	if price.Input == 0 {
@@ -94,8 +93,8 @@ func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 	return price.CacheRead, price.CacheWrite
 }
 
-// pace returns by how many o200k tokens the conversation grows with a request: the
-// mean of its newest turns, of which each request adds one.
+// pace returns by how many o200k tokens the conversation grows per request: the mean of its newest
+// turns, since each request adds one.
 func pace(exchange *pipeline.View) int {
 	turns := exchange.Turns
 	turns = turns[max(0, len(turns)-paceTurns):]
@@ -118,8 +117,8 @@ func fresh(exchange *pipeline.View) int {
 	return sum
 }
 
-// unchanged returns the o200k tokens of the messages that a prompt with a
-// projection has in common with the exchange's as it stands, from the first on.
+// unchanged returns the o200k tokens of the leading messages that are the same in the exchange's
+// current prompt and in the prompt with another projection.
 func unchanged(exchange *pipeline.View, next *session.Projection) int {
 	var standing []session.Part
 	covers := 0
@@ -149,7 +148,7 @@ func unchanged(exchange *pipeline.View, next *session.Projection) int {
 	return same
 }
 
-// counts are the prediction as an event tells of it.
+// counts returns the prediction in the form of an event.
 func (p prediction) counts() map[string]int {
 	return map[string]int{
 		"freed": p.freed, "rewritten": p.rewritten, "requests": p.requests, "predicted_net_microusd": int(p.net),

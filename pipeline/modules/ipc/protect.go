@@ -8,19 +8,19 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// bridge is the module whose inserts hold what a client's own summary has lost:
-// nothing else in the prompt says it.
+// bridge is the module whose inserts hold the facts that a client's own summary has lost. No other
+// part of the prompt has them.
 const bridge = "compaction-bridge"
 
-// rung says what a plan may do that the rules for cost and form forbid. The rules that
-// make a prompt legal hold on every rung.
+// rung selects the rules for cost and form that a plan may break. The rules that make a prompt
+// legal hold on every rung.
 type rung int
 
 const (
 	byTheRules  rung = iota
-	foldsPinned      // turns that a person pinned, what the bridge brought back, summaries, notices
-	foldsHeld        // item references, unknown roles, tools made known, what precedes a compaction
-	foldsTyped       // the message that a person typed last, where it stands in an older turn
+	foldsPinned      // turns that a person pinned, the bridge's inserts, summaries, notices
+	foldsHeld        // item references, unknown roles, tools made known, messages before a compaction
+	foldsTyped       // the message that a person typed last, if it is in an older turn
 )
 
 // lastRung is the highest rung.
@@ -31,17 +31,17 @@ func (r rung) String() string {
 	return [...]string{"", "pinned_turns", "held_messages", "typed_message"}[r]
 }
 
-// protection says what of a history must stay, by the rules of a rung.
+// protection decides which messages of a history must stay, by the rules of a rung.
 type protection struct {
 	history *history
 	budget  *budget
 	rung    rung // which rules for cost and form may be broken
 
-	latest   int // the message that a person typed last; -1: none
-	attached int // and attached something to last; -1: none
-	loop     int // the turn that opens a tool loop that must open with thinking; -1: none
+	latest   int // the message that a person typed last, or -1
+	attached int // the newest message of a person with an attachment, or -1
+	loop     int // the turn that opens a tool loop that must open with thinking, or -1
 
-	fates map[int]fate   // what becomes of messages that are bound by more than their turn
+	fates map[int]fate   // of messages with rules beyond those of their turn
 	loads map[string]int // the last message that makes a tool known
 }
 
@@ -68,9 +68,9 @@ func protect(history *history, budget *budget, rung rung) *protection {
 	return p
 }
 
-// boundary returns the index of the last message that stands for a history only the
-// provider knows; -1 without one. What precedes it may go on the last rungs: the
-// provider does not need it.
+// boundary returns the index of the last message that replaces a history only the provider knows;
+// -1 without one. Messages before it may go on the last rungs because the provider does not need
+// them.
 func (p *protection) boundary() int {
 	if p.rung >= foldsHeld {
 		return -1
@@ -83,9 +83,9 @@ func (p *protection) boundary() int {
 	return -1
 }
 
-// deepest returns the level that a turn may go down to for what it holds. What a
-// provider's own compaction stands for is not touched at all, nor is a call without its
-// result. Nothing else binds a turn: what must stay of it stays behind its record.
+// deepest returns the level that a turn may reach, given its messages. It is 0 up to and including
+// a provider's own compaction, and for a call without its result. Otherwise the turn may fold, and
+// its protected messages stay behind its record.
 func (p *protection) deepest(bounds conversation.Turn, boundary int) int {
 	if bounds.From <= boundary {
 		return 0
@@ -100,16 +100,15 @@ func (p *protection) deepest(bounds conversation.Turn, boundary int) int {
 	return p.history.config.DeepestLevel
 }
 
-// keepPinned keeps a turn as the client sent it if one of its messages is pinned.
-// One that was compressed before comes back with the epoch.
+// keepPinned keeps a turn as the client sent it if one of its messages is pinned. If it was
+// compressed before, the epoch restores it.
 func (p *protection) keepPinned(t *turn) {
 	if p.rung < foldsPinned && p.isPinned(t.Turn) {
 		t.floor, t.deepest, t.isFixed = 0, 0, true
 	}
 }
 
-// isPinned reports whether a message of a turn is pinned, or has something in it
-// that must not go.
+// isPinned reports whether a message of a turn is pinned, or has an insert that must stay.
 func (p *protection) isPinned(bounds conversation.Turn) bool {
 	at, _ := slices.BinarySearch(p.history.exchange.Pins, bounds.From)
 	return at < len(p.history.exchange.Pins) && p.history.exchange.Pins[at] < bounds.To || slices.ContainsFunc(p.history.exchange.Inserts, func(insert session.Insert) bool {
@@ -117,9 +116,9 @@ func (p *protection) isPinned(bounds conversation.Turn) bool {
 	})
 }
 
-// keepUpTo keeps the turn's messages up to and with the one at index as they are.
-// Behind results that message answers an assistant's calls: then the turn is cut
-// at most, which keeps what was typed as well.
+// keepUpTo keeps the turn's messages up to and including the one at index unchanged. If that
+// message has results, it answers an assistant's calls: then the turn may only reach L1, which
+// keeps the typed text as well.
 func (p *protection) keepUpTo(t *turn, index int) {
 	if p.history.digests[index].Flags.Has(conversation.HasResult) {
 		t.deepest = min(t.deepest, max(t.floor, 1))
@@ -149,7 +148,7 @@ func latestAttached(digests []conversation.Digest) int {
 	return -1
 }
 
-// hold reads what must stay for what it says.
+// hold reads the messages that must stay for their content.
 func (p *protection) hold() error {
 	if err := p.findKept(); err != nil {
 		return err
@@ -157,9 +156,8 @@ func (p *protection) hold() error {
 	return p.keepSummary()
 }
 
-// keepSummary keeps what a client put in place of a history that it has compacted
-// itself, unless that fills a large part of the window: nothing else the model
-// sees says what it says.
+// keepSummary keeps a client's summary of a history that it has compacted itself, unless it fills a
+// large part of the window, because no other part of the prompt has its content.
 func (p *protection) keepSummary() error {
 	if len(p.history.turns) == 0 || p.rung >= foldsPinned {
 		return nil
@@ -181,8 +179,8 @@ func (p *protection) keepSummary() error {
 	return nil
 }
 
-// isSummary reports whether a user's text is what a client put in place of a
-// history that it has compacted itself.
+// isSummary reports whether a user's text is a client's summary of a history that it has compacted
+// itself.
 func isSummary(text string) bool {
 	for _, marker := range []string{
 		"This session is being continued from a previous conversation",
@@ -198,14 +196,14 @@ func isSummary(text string) bool {
 	return false
 }
 
-// isLatest reports whether a message is the last one that a person typed, or what
-// was attached behind it.
+// isLatest reports whether a message is the last one that a person typed, or an attachment after
+// it.
 func (p *protection) isLatest(index int) bool {
 	return index == p.latest || index == p.attached && p.attached > p.latest
 }
 
-// evictable returns the turns that may lose their media, the oldest first. The
-// newest one may only where the provider itself refused the body.
+// evictable returns the turns that may lose their media, the oldest first. The newest one may only
+// if the provider itself refused the body.
 func (p *protection) evictable() []*turn {
 	if len(p.history.turns) == 0 || p.history.exchange.MaxBytes > 0 {
 		return p.history.turns

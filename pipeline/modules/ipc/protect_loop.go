@@ -2,10 +2,10 @@ package ipc
 
 import "palimpsest/pipeline/conversation"
 
-// opener returns the index of the turn with which the tool loop that the
-// conversation ends in opens, if it must open with thinking; -1 if nothing asks
-// for that. To the provider a record is a message of the user, behind which the
-// loop begins again: the opener stays and records of later turns go before it.
+// opener returns the index of the turn that opens the tool loop at the end of the conversation, if
+// the loop must open with thinking; otherwise -1. To the provider a record is a message of the
+// user, after which the loop begins again. Therefore the opener stays, and records of later turns
+// go before it.
 func (p *protection) opener() int {
 	digests := p.history.digests
 	last := len(digests) - 1
@@ -15,7 +15,7 @@ func (p *protection) opener() int {
 	if !p.history.exchange.Request.ThinkingFirst || last < 0 {
 		return -1
 	}
-	// An answer at the end is one that the provider paused: it goes on from there.
+	// An answer at the end was paused by the provider, and continues from there.
 	if digests[last].Role == conversation.User && !digests[last].Flags.Has(conversation.HasResult) {
 		return -1
 	}

@@ -7,38 +7,37 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// noticeShare is what the newest notice of each kind may take together, as a share of
-// what the prompt may have. The oldest that do not fit fold with their turns. Claude Code
-// says in 2,500 tokens where it runs.
+// noticeShare bounds the newest notices of all kinds together, as a share of the prompt's limit.
+// The oldest that do not fit fold with their turns. Claude Code's notice about its environment
+// takes 2,500 tokens.
 const noticeShare = 1.0 / 8
 
-// aroundNotice is about what the messages around a notice take, in o200k tokens.
+// aroundNotice estimates the messages around a notice, in o200k tokens.
 const aroundNotice = 40
 
-// fate is what becomes of a message when its turn is folded.
+// fate is the treatment of a message when its turn is folded.
 type fate int
 
 // The fates of a message.
 const (
 	foldsAway  fate = iota
-	isOutdated      // a later message says better what it says: it is left out at L1 as well
-	stays           // it stays as it is, behind the record of its turn
+	isOutdated      // a later message replaces it: it is left out at L1 as well
+	stays           // it stays unchanged, behind the record of its turn
 )
 
-// findKept decides for each message that is bound by more than its turn what becomes of
-// it when its turn is folded. One that the program does not know stays, and nothing but
-// itself.
+// findKept decides the fate of each message with rules beyond those of its turn. A message that the
+// program does not know stays, but does not protect its turn.
 func (p *protection) findKept() error {
 	p.fates, p.loads = map[int]fate{}, map[string]int{}
 	notices := map[string]bool{}
 	budget := int(noticeShare * float64(p.budget.limit))
-	var later *conversation.Digest // the next message that is pinned
+	var later *conversation.Digest // the next pinned message
 	lead := conversation.Lead(p.history.digests)
 	for i := len(p.history.digests) - 1; i >= lead; i-- {
 		digest := &p.history.digests[i]
 		switch {
 		case digest.Flags.Has(conversation.IsPinned):
-			// Of two in a row that say the same, one is enough.
+			// Of two equal messages in a row, one is enough.
 			if later == nil || later.Sum != digest.Sum {
 				p.fates[i] = p.holdPinned(digest)
 			}
@@ -62,7 +61,7 @@ func (p *protection) findKept() error {
 	return nil
 }
 
-// holdPinned returns what becomes of a message that must stay as it is.
+// holdPinned returns the fate of a message that must stay unchanged.
 func (p *protection) holdPinned(digest *conversation.Digest) fate {
 	if p.rung >= foldsHeld && digest.Role != conversation.System && !digest.Flags.Has(conversation.IsBoundary) {
 		return foldsAway
@@ -75,8 +74,8 @@ func (p *protection) isFarBack(index int) bool {
 	return len(p.history.turns) > 0 && index < p.history.turns[len(p.history.turns)-1].From
 }
 
-// newestOf returns what becomes of a system message of plain text: it stays if it is the
-// newest of one of its kinds. known holds the kinds of later messages.
+// newestOf returns the fate of a system message of plain text: it stays if it is the newest of one
+// of its kinds. known holds the kinds of later messages.
 func newestOf(known map[string]bool, message *conversation.Message) fate {
 	newest := isOutdated
 	for _, kind := range conversation.NoticeKinds(message) {
@@ -128,7 +127,7 @@ func (p *protection) wantedOf(t *turn) map[int][]conversation.Block {
 		return nil
 	}
 	wanted := map[int][]conversation.Block{}
-	var thinking []int // messages of the answer so far that hold nothing but thinking
+	var thinking []int // messages of the answer so far with only thinking
 	for i := range t.messages {
 		message := &t.messages[i]
 		var blocks, thoughts []conversation.Block
@@ -165,8 +164,8 @@ func isAnswer(block *conversation.Block) bool {
 	return strings.HasSuffix(block.Name, "_result") || strings.HasSuffix(block.Name, "_output") || strings.HasSuffix(block.Name, "_listing")
 }
 
-// idOf returns what joins a call and its answer: the call's id, or where the provider
-// gives none the kind of tool.
+// idOf returns the key that joins a call and its answer: the call's id, or the kind of tool if the
+// provider sends no id.
 func idOf(block *conversation.Block) string {
 	if block.ID != "" || block.Kind != conversation.Opaque {
 		return block.ID
@@ -174,8 +173,8 @@ func idOf(block *conversation.Block) string {
 	return strings.TrimSuffix(strings.TrimSuffix(block.Name, "_output"), "_call")
 }
 
-// leavesOut reports whether L1 leaves a message out: a notice that a later one makes
-// worthless, between a message of the user and what comes next.
+// leavesOut reports whether L1 leaves a message out: a notice replaced by a later one, between a
+// message of the user and the next message.
 func (p *protection) leavesOut(t *turn, index int) bool {
 	return p.fates[index] == isOutdated && !t.isFixed && index < t.spared && index > 0 && p.history.digests[index-1].Role != conversation.Assistant
 }

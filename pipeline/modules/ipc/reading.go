@@ -8,27 +8,27 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// memory is what a module remembers of the turns of a history.
+// memory caches the readings of a history's turns.
 type memory map[conversation.Turn]*reading
 
-// reading is what the messages of a turn say, whatever is planned for it. What it
-// takes time to find is found when it is first needed.
+// reading is the parsed content of a turn, independent of the plan. Expensive parts are computed
+// when they are first needed.
 type reading struct {
 	from     int // index of the first message
 	messages []conversation.Message
 	isClosed bool
 
-	made  []ledger.Made // nil: not looked at yet
-	short []shortForm   // L1 of its messages; nil if none was made yet
-	whole *record       // of all its messages, in a memory; nil: not made yet
+	made  []ledger.Made // nil until computed
+	short []shortForm   // L1 of its messages; nil until computed
+	whole *record       // of all its messages, in a memory; nil until computed
 }
 
-// shortForm is what L1 leaves of a message whose media stay.
+// shortForm is a message at L1 with its media.
 type shortForm struct {
 	isMade  bool
 	message conversation.Message
 	size    int             // o200k tokens
-	raw     json.RawMessage // nil: not encoded yet
+	raw     json.RawMessage // nil until encoded
 }
 
 // calls returns the turn's calls, in order.
@@ -39,8 +39,8 @@ func (r *reading) calls() []ledger.Made {
 	return r.made
 }
 
-// with returns what the turn says with another message in place of one of its own. Its
-// calls are those that were made.
+// with returns the reading with another message in place of one of its own. Its calls stay the
+// same.
 func (r *reading) with(place int, message conversation.Message) *reading {
 	changed := &reading{from: r.from, isClosed: r.isClosed, made: r.made}
 	changed.messages = append(changed.messages, r.messages...)

@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// What L2 leaves of one thing, in characters.
+// The limits of each item at L2, in characters.
 const (
 	askedCharacters    = 400
 	saidCharacters     = 240
@@ -17,33 +17,33 @@ const (
 	verdictCharacters  = 80
 )
 
-// record is what L2 and L3 know of a turn.
+// record is the content of a turn for L2 and L3.
 type record struct {
 	lines   []line
 	asked   string   // first sentence that a person typed
-	said    string   // last first sentence of the assistant
-	saidAt  int      // its line; -1: none
+	said    string   // first sentence of the assistant's last text
+	saidAt  int      // its line, or -1
 	changed []string // files that calls wrote or deleted
 	read    []string // files that calls read
 	errors  int      // calls that failed
-	failure string   // what the last of them said
-	names   []name   // names that only this record has of those that turns use
-	noted   string   // what L2 leaves of it; empty: not written yet
-	size    int      // its o200k tokens; 0: not counted yet
+	failure string   // text of the last failed result
+	names   []name   // names that later turns use and only this record has
+	noted   string   // the text at L2; "" until written
+	size    int      // its o200k tokens; 0 until counted
 	typed   typedBound
 
-	texts   []source // what lines do not have of what was typed and said
-	details []source // what calls were given and what they returned
+	texts   []source // the rest of the typed and said texts
+	details []source // arguments and results of calls
 }
 
 // line is one line of L2.
 type line struct {
 	index int // message
 	text  string
-	typed string   // what a person typed, word for word, behind text
-	names []string // that later turns use, from what the line leaves out
+	typed string   // text that a person typed, word for word, after text
+	names []string // names that the line leaves out and later turns use
 
-	isCall bool // it names files by what follows the base
+	isCall bool // it names files relative to the base
 }
 
 // source is a text that a line leaves out.
@@ -54,7 +54,7 @@ type source struct {
 	json bool
 }
 
-// newRecord makes the record of a turn, without what it leaves out and should not.
+// newRecord makes the record of a turn, before enrich completes it.
 func (r *records) newRecord(t *turn) error {
 	if err := r.history.read(t); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *records) newRecord(t *turn) error {
 	return nil
 }
 
-// addUser notes what a person typed and attached.
+// addUser notes a person's text and attachments.
 func (r *record) addUser(index int, message conversation.Message) {
 	var media []string
 	for i := range message.Blocks {
@@ -108,7 +108,7 @@ func (r *record) addUser(index int, message conversation.Message) {
 	}
 }
 
-// addAssistant notes what an assistant message says.
+// addAssistant notes the text of an assistant message.
 func (r *record) addAssistant(index int, message conversation.Message) {
 	said := ""
 	var rest []string
@@ -135,7 +135,7 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 	}
 }
 
-// assistant opens the line of what the assistant said.
+// assistant opens the line of an assistant's text.
 const assistant = "Assistant: "
 
 // addCall notes a tool call and how it ended.
@@ -148,7 +148,7 @@ func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	switch {
 	case result == nil:
 	case masked && (call.HasFailed || call.Command != ""):
-		outcome = joinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // where it would be quoted otherwise
+		outcome = joinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // it would be quoted otherwise
 	case masked:
 	case call.HasFailed:
 		r.failure = failureOf(result.Text)
@@ -176,8 +176,8 @@ func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	r.lines = append(r.lines, line{index: call.Message, text: joinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true})
 }
 
-// newestCalls returns the newest turn that makes a call, by what tells calls apart, and the newest that reads
-// or changes a file, by its path.
+// newestCalls returns the newest turn that makes each call, by its tool and arguments, and the
+// newest that reads or changes each file, by its path.
 func newestCalls(turns []*turn) map[string]int {
 	newest := map[string]int{}
 	for _, t := range turns {
@@ -196,8 +196,8 @@ func newestCalls(turns []*turn) map[string]int {
 	return newest
 }
 
-// comesAgain reports whether a record needs no line for a call: it changes nothing, and a later turn
-// makes the same call, or has the files that it reads.
+// comesAgain reports whether a record needs no line for a call, because the call changes nothing
+// and a later turn makes the same call or uses the files that it reads.
 func (r *records) comesAgain(call *ledger.Made, turn int) bool {
 	switch {
 	case r.again == nil || len(call.Writes)+len(call.Deletes) > 0:
@@ -208,8 +208,8 @@ func (r *records) comesAgain(call *ledger.Made, turn int) bool {
 	return len(call.Reads) > 0 && call.Command == "" && !slices.ContainsFunc(call.Reads, func(name string) bool { return r.again[name] <= turn })
 }
 
-// failureOf returns what a failed result says, in one line: its beginning, and the
-// line that tells of the error where that stands further down.
+// failureOf returns a failed result in one line: its beginning, and the error's line if that comes
+// further down.
 func failureOf(text string) string {
 	at := errorIn(text, len(text))
 	if at < failureCharacters {
@@ -219,8 +219,8 @@ func failureOf(text string) string {
 	return joinNonEmpty(" ", shorten(text[:at], failureCharacters/4), shorten(line, failureCharacters*3/4))
 }
 
-// entry returns what L2 leaves of a turn: a line for each thing said and done,
-// with the index of its message. It is made once.
+// entry returns the turn's text at L2: a line for each text and call, with the index of its
+// message. It is made once.
 func (r *record) entry() string {
 	if r.noted == "" {
 		r.noted = r.written(-1)
@@ -228,11 +228,11 @@ func (r *record) entry() string {
 	return r.noted
 }
 
-// entryBefore returns the entry without its last sentence of the assistant, for where
-// that follows as a message of its own.
+// entryBefore returns the entry without the assistant's last sentence, for use before that sentence
+// as its own message.
 func (r *record) entryBefore() string { return r.written(r.saidAt) }
 
-// written returns the record's lines but for one.
+// written returns the record's lines except one.
 func (r *record) written(but int) string {
 	const around = len("#100000 \n · ")
 	size := 0
@@ -253,7 +253,7 @@ func (r *record) written(but int) string {
 	return text.String()
 }
 
-// answer returns what L2 leaves of what the assistant said last.
+// answer returns the assistant's last text at L2.
 func (r *record) answer() string {
 	var text strings.Builder
 	r.lines[r.saidAt].write(&text, 0)
@@ -268,7 +268,7 @@ func (l *line) writeAt(text *strings.Builder, longest int) {
 	text.WriteByte('\n')
 }
 
-// write writes the line, as much as is kept of what was typed, and the names that it leaves out
+// write writes the line, the kept part of the typed text, and the names that it leaves out
 // otherwise.
 func (l *line) write(text *strings.Builder, longest int) {
 	text.WriteString(l.text)

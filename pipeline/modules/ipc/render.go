@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// renderer makes the projection that a selection of levels comes to.
+// renderer makes the projection of a selection of levels.
 type renderer struct {
 	history    *history
 	protection *protection
@@ -17,14 +17,13 @@ type renderer struct {
 	lines      *lines
 	opening    *opening
 
-	dropped int // the first turns, of which nothing folded is left
+	dropped int // the number of first turns whose folded form is left out
 
-	archive archive.Name // of the history that the projection stands for
-	isNamed bool         // the projection says so already
+	archive archive.Name // of the history that the projection replaces
+	isNamed bool         // the projection names the archive already
 }
 
-// render returns the projection of the plan; one that covers nothing if no turn is
-// compressed.
+// render returns the projection of the plan; one that covers nothing if no turn is compressed.
 func (r *renderer) render() (*session.Projection, error) {
 	last := len(r.history.turns) - 1
 	for last >= 0 && r.history.turns[last].level == 0 && !r.history.turns[last].isEvicted {
@@ -88,10 +87,10 @@ func (r *renderer) render() (*session.Projection, error) {
 	return projection, nil
 }
 
-// fold adds the parts of a run of adjacent spans: a record of them, which is one message
-// of the user, behind it what stays of their turns, and one message of the assistant where
-// another of the user follows, so that roles take turns. Each level has a part, all but
-// the last without a message. The turns stay at L1 if the record would be larger.
+// fold adds the parts of a run of adjacent spans: first a record of them as one message of the
+// user, then the kept messages of their turns, and one message of the assistant if a message of the
+// user follows, so that roles alternate. Each level has a part, all but the last without a message.
+// The turns stay at L1 if the record would be larger.
 func (r *renderer) fold(parts *parts, run []*span, block int) error {
 	if len(run) == 0 {
 		return nil
@@ -146,16 +145,16 @@ func (r *renderer) fold(parts *parts, run []*span, block int) error {
 	return nil
 }
 
-// What is said where a record stands between system messages, each of which must follow a
-// message of the user and precede one of the assistant.
+// The fillers around a record between system messages, each of which must follow a message of the
+// user and precede one of the assistant.
 const (
 	answerBelow = "[The answer is in the notes that follow.]"
 	answerAbove = "[The answer is in the notes above.]"
 	goesOn      = "[The conversation goes on.]"
 )
 
-// behind returns what stands behind the record of a run: what stays of its turns, in
-// order, and what the assistant said last where a message of the user follows.
+// behind returns the messages after the record of a run: the kept messages of its turns, in order,
+// and the assistant's last text if a message of the user follows.
 func (r *renderer) behind(run []*span) []kept {
 	var all []kept
 	role, hasCall := conversation.User, false
@@ -172,7 +171,7 @@ func (r *renderer) behind(run []*span) []kept {
 		}
 	}
 	if hasCall && r.history.exchange.Request.ThinkingFirst {
-		// The tool loop that comes next must not begin with these calls.
+		// The next tool loop must not begin with these calls.
 		all, role = append(all, r.said(conversation.User, goesOn)), conversation.User
 	}
 	last := run[len(run)-1]
@@ -190,7 +189,7 @@ func (r *renderer) behind(run []*span) []kept {
 	return all
 }
 
-// said returns a message that is written for a record.
+// said returns a message written for a record.
 func (r *renderer) said(role conversation.Role, text string) kept {
 	message := textMessage(role, text)
 	return kept{role: role, message: &message, tokens: r.history.count(message)}

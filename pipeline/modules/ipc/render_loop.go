@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// opened puts the records that follow the loop's opener before it.
+// opened moves the records that follow the loop's opener before it.
 func (r *renderer) opened(all parts) parts {
 	if r.protection.loop < 0 {
 		return all
@@ -42,8 +42,7 @@ func (r *renderer) opened(all parts) parts {
 	return moved
 }
 
-// split returns parts of which none reaches across a message that stays as the
-// client sent it.
+// split splits the parts at a message, so that no part of the client's own bytes spans it.
 func (r *renderer) split(all parts, at int) parts {
 	for i, part := range all {
 		if part.Raw != nil || part.From >= at || part.To <= at {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// span is what is folded of a turn at L2 or L3.
+// span is the folded part of a turn at L2 or L3.
 type span struct {
 	From, To int
 	turn     int // index of the turn
@@ -18,7 +18,7 @@ func (t *turn) span() *span {
 	return &span{From: t.verbatim, To: t.To, turn: t.index, level: t.level, record: t.record, written: t.written}
 }
 
-// answer returns what the assistant says behind a record that ends with the span.
+// answer returns the assistant's text after a record that ends with the span.
 func (s *span) answer() string {
 	if s.level >= 3 {
 		return s.record.said
@@ -26,8 +26,7 @@ func (s *span) answer() string {
 	return s.record.answer()
 }
 
-// recorded returns the text that stands for a run, with one line in place of the
-// turns that were dropped.
+// recorded returns the text that replaces a run, with one line in place of the dropped turns.
 func (r *renderer) recorded(run []*span, block int, answers bool) string {
 	n := 0
 	for n < len(run) && run[n].turn < r.dropped {
@@ -42,7 +41,7 @@ func (r *renderer) recorded(run []*span, block int, answers bool) string {
 	return droppedLine(run[:n]) + "\n" + r.recordText(run[n:], block, answers)
 }
 
-// recordText returns the text that stands for a run, behind the frame.
+// recordText returns the text that replaces a run, after the frame.
 func (r *renderer) recordText(run []*span, block int, answers bool) string {
 	text := strings.Builder{}
 	text.Grow(sizeOf(run))
@@ -93,8 +92,8 @@ func sizeOf(run []*span) int {
 	return size
 }
 
-// droppedLine names what was dropped of adjacent spans, where it is, and what a
-// person asked for first in them.
+// droppedLine names the dropped turns of adjacent spans, their place in the archive, and a person's
+// first request in them.
 func droppedLine(spans []*span) string {
 	first, last := spans[0], spans[len(spans)-1]
 	line := fmt.Sprintf("[%s left out: %s messages, archived as %s to %s]",

@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// leastRepeating is how many o200k tokens a result has at least that may be shortened
-	// to a pointer.
+	// leastRepeating is the minimum of o200k tokens of a result that may be shortened to a pointer.
 	leastRepeating = 1000
-	// leastSource is how many bytes a result has at least that a pointer may point at.
+	// leastSource is the minimum of bytes of a result that a pointer may refer to.
 	leastSource = 1000
-	// leastRun is how many bytes adjacent lines have at least that a pointer stands for.
+	// leastRun is the minimum of bytes of adjacent lines that a pointer replaces.
 	leastRun = 160
-	// leastPointed is the share of a result that must have been said before.
+	// leastPointed is the share of a result that must repeat the earlier one.
 	leastPointed = 0.3
 	// leastPointedTokens is how many tokens a pointer must save.
 	leastPointedTokens = 300
@@ -28,9 +27,9 @@ const (
 	placesOfLine = 8
 )
 
-// point puts pointers in place of the newest tool results whose lines an earlier result
-// in the prompt has word for word (ipc.repeats). What it decides becomes part of the lane
-// and is decided once: only results that the provider has not seen are looked at.
+// point puts pointers in place of the newest tool results whose lines an earlier result in the
+// prompt has word for word (ipc.repeats). Its decisions become part of the lane and are made once:
+// it only looks at results that the provider has not seen.
 func (m *Module) point(draft *pipeline.Draft) error {
 	exchange := &draft.View
 	if !mayPoint(exchange) {
@@ -42,7 +41,8 @@ func (m *Module) point(draft *pipeline.Draft) error {
 	}
 	r := &repeats{exchange: exchange, draft: draft, count: m.count, first: first}
 	for i := max(first, exchange.LastLength()); i < len(exchange.Digests); i++ {
-		// A pointer's lines are stored: a result with personal data would lose it before it was read once.
+		// A pointer's lines are stored. A result with personal data would lose it before it is read
+		// once.
 		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating && !exchange.IsRedacted(i) {
 			if err := r.message(i); err != nil {
 				return err
@@ -52,7 +52,7 @@ func (m *Module) point(draft *pipeline.Draft) error {
 	return nil
 }
 
-// mayPoint reports whether new pointers may come into the prompt.
+// mayPoint reports whether the prompt may get new pointers.
 func mayPoint(exchange *pipeline.View) bool {
 	config := new(configOf(exchange))
 	return config.Repeats == RepeatsPoint && config.DeepestLevel > 0 && config.ArchiveToBlob &&
@@ -60,7 +60,7 @@ func mayPoint(exchange *pipeline.View) bool {
 		!exchange.Class.IsSide() && exchange.Class.Kind != client.Compaction
 }
 
-// mayShow reports whether a message has plain tool results that are sent as they came.
+// mayShow reports whether a message has plain tool results that are sent unchanged.
 func mayShow(exchange *pipeline.View, message int) bool {
 	const other = conversation.HasMedia | conversation.HasOpaque | conversation.LoadsTools | conversation.IsPinned
 	flags := exchange.Digests[message].Flags
@@ -72,11 +72,11 @@ type repeats struct {
 	exchange *pipeline.View // of draft
 	draft    *pipeline.Draft
 	count    func(conversation.Message) int
-	first    int // first message behind the newest answer
+	first    int // first message after the newest answer
 
-	calls   map[string]ledger.Call // of the newest answer; nil: not read yet
-	earlier []shown                // results that may be pointed at, the oldest first
-	isRead  bool                   // earlier is what there is
+	calls   map[string]ledger.Call // of the newest answer; nil until read
+	earlier []shown                // results that a pointer may refer to, the oldest first
+	isRead  bool                   // earlier is complete
 }
 
 // shown is an earlier result in the prompt.
@@ -86,7 +86,7 @@ type shown struct {
 	lines   []string
 }
 
-// message puts pointers into a message where its results repeat earlier ones.
+// message puts pointers into a message if its results repeat earlier ones.
 func (r *repeats) message(index int) error {
 	message, err := r.exchange.Message(index)
 	if err != nil {
@@ -108,15 +108,15 @@ func (r *repeats) message(index int) error {
 	return nil
 }
 
-// isLong reports whether a block is a result that a pointer may be worth it for.
+// isLong reports whether a block is a result large enough for a pointer.
 func (r *repeats) isLong(block *conversation.Block) bool {
 	return block.Kind == conversation.ToolResult && !block.IsUnread &&
-		len(block.Text) >= leastRepeating && // no text has more tokens than bytes
+		len(block.Text) >= leastRepeating && // each token has at least one byte
 		r.exchange.CountText(block.Text) >= leastRepeating
 }
 
-// mayRepeat reports whether the result of a call may become a pointer. What reads or
-// changes files may not: the model edits what it has just seen of a file, and quotes it.
+// mayRepeat reports whether the result of a call may become a pointer. Calls that read or change
+// files may not, because the model edits and quotes the file's newest view.
 func (r *repeats) mayRepeat(id string) (bool, error) {
 	if r.calls == nil {
 		r.calls = map[string]ledger.Call{}
@@ -136,8 +136,8 @@ func (r *repeats) mayRepeat(id string) (bool, error) {
 	return known && len(call.Reads) == 0 && len(call.Writes) == 0, nil
 }
 
-// look reads the earlier results that may be pointed at: they are sent as they came, and
-// stand behind what a provider has compacted.
+// look reads the earlier results that a pointer may refer to: those that are sent unchanged, after
+// a provider's compaction.
 func (r *repeats) look() error {
 	if r.isRead {
 		return nil
@@ -199,13 +199,13 @@ func (r *repeats) result(index, at int, message conversation.Message) error {
 	return nil
 }
 
-// pointerFrame opens a pointer: what it points at, the name of the archive and the place
-// of the original in it.
+// pointerFrame opens a pointer: the earlier result, the name of the archive and the place of the
+// original in it.
 const pointerFrame = `[AUTO CONTEXT COMPRESSION] Lines that stand word for word in %s, further up, are not repeated here: [= lines a–b] is lines a to b of that result. Everything else is as it came. recall_get %s%s returns the whole, if you have that tool.
 `
 
-// closest returns the earlier result that has the most of lines, the newest of several;
-// nil if none has enough.
+// closest returns the earlier result that shares the most of lines, the newest of several; nil if
+// no result shares enough.
 func (r *repeats) closest(lines []string) *shown {
 	wanted, whole := make(map[string]bool, len(lines)), 0
 	for _, line := range lines {
@@ -230,7 +230,7 @@ func (r *repeats) closest(lines []string) *shown {
 	return best
 }
 
-// describe names an earlier result: by its call, or by where it stands.
+// describe names an earlier result: by its call, or by its position.
 func (r *repeats) describe(source *shown) (string, error) {
 	for i := source.message - 1; i >= 0 && r.exchange.Digests[i].Flags.Has(conversation.HasCall|conversation.HasResult); i-- {
 		if !r.exchange.Digests[i].Flags.Has(conversation.HasCall) {
@@ -250,8 +250,8 @@ func (r *repeats) describe(source *shown) (string, error) {
 	return "an earlier result " + source.id, nil
 }
 
-// pointAt returns lines with pointers in place of those that stand adjacent and in the same order
-// in source, and how many bytes of them these are.
+// pointAt returns lines with pointers in place of runs that source has in the same order, and how
+// many bytes the pointers replace.
 func pointAt(lines, source []string) (text string, pointed int) {
 	places := map[string][]int{}
 	for i, line := range source {
@@ -277,7 +277,7 @@ func pointAt(lines, source []string) (text string, pointed int) {
 	return out.String(), pointed
 }
 
-// pointerTo stands for so many lines of an earlier result, from an index on.
+// pointerTo returns a pointer to so many lines of an earlier result, from an index on.
 func pointerTo(from, lines int) string {
 	if lines == 1 {
 		return fmt.Sprintf("[= line %d]", from+1)

@@ -7,20 +7,20 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// selection is the level that each turn is to have.
+// selection is the planned level of each turn.
 type selection struct {
 	history *history
 	forms   *forms
 	lines   *lines
 	opening *opening
 
-	total   int         // size of the prompt as planned, but for the frames of records
+	total   int         // size of the planned prompt without the frames of records
 	sizes   map[int]int // size of the L3 line of each block of blockTurns
 	tail    int         // turns before the tail
-	room    int         // o200k tokens that a compaction leaves of what can change
-	worths  []worth     // of the turns; nil: not weighed yet
+	room    int         // o200k tokens that a compaction leaves of the part that can change
+	worths  []worth     // of the turns; nil until computed
 	isSpare []bool      // turns without the newest view of a file
-	summary *written    // what a model wrote in place of the first turns; nil if none
+	summary *written    // the model's summary of the first turns; nil if absent
 }
 
 // reset puts every turn back to the level it has in the current projection.
@@ -46,8 +46,8 @@ func (s *selection) reset() error {
 	return nil
 }
 
-// raise compresses turns before the tail, what is worth least per token first, until the prompt
-// has at most goal tokens. Before that, turns in the tail lose what the tail can do without.
+// raise compresses turns before the tail, those with the least worth per token first, until the
+// prompt has at most goal tokens. Before that, it cuts dispensable turns in the tail.
 func (s *selection) raise(ctx context.Context, tail tail, goal int) error {
 	for i := 0; i < len(tail.cut) && s.total > goal; i++ {
 		if err := s.raiseTurn(s.history.turns[tail.cut[len(tail.cut)-1-i]], 1); err != nil {
@@ -102,9 +102,8 @@ func (s *selection) cutAhead(moves []move, skipped []bool) error {
 	return s.history.each(next, s.forms.cuts.cutAhead)
 }
 
-// raiseTurn takes a turn to a level if it may go there and L1 makes it smaller.
-// At L2 a small turn may grow by a few tokens: on its own between two records it
-// would cost a frame.
+// raiseTurn takes a turn to a level if it may go there and L1 makes it smaller. At L2 a small turn
+// may grow by a few tokens, because as a separate turn between two records it would cost a frame.
 func (s *selection) raiseTurn(t *turn, level int) error {
 	if t.level >= level || t.deepest < level {
 		return nil
@@ -139,7 +138,7 @@ func (s *selection) raiseTurn(t *turn, level int) error {
 	return nil
 }
 
-// weighLedger counts the ledger of the turns before the tail once there is one.
+// weighLedger counts the ledger of the turns before the tail, once it exists.
 func (s *selection) weighLedger() error {
 	if _, known := s.sizes[ledgerLine]; known {
 		return nil

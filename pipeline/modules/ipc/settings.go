@@ -7,7 +7,7 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Description returns what the module says of itself.
+// Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
 		Name: Name, Title: "infinite persistent context", IsStandard: true, Docs: "compaction.md",
@@ -34,7 +34,7 @@ func Description() pipeline.Description {
 	}
 }
 
-// TargetCard holds the target alone, which the dashboard shows beside presets and a slider.
+// TargetCard holds only the target, which the dashboard shows next to presets and a slider.
 const TargetCard = "dial"
 
 func target() pipeline.Setting {
@@ -107,7 +107,7 @@ func summaries() pipeline.Setting {
 	})
 }
 
-// optional returns a member of llmCompression that is a number and may be left out.
+// optional returns the setting of a number in llmCompression that may be left out.
 func optional(name, label, unit, step, hint string) pipeline.Setting {
 	s := pipeline.Setting{Name: name, Kind: pipeline.Number, Label: label, Unit: unit, Step: step, Hint: hint, IsOptional: true, IsRare: true, Low: "0"}
 	for _, count := range llmCounts() {

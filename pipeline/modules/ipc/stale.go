@@ -9,14 +9,14 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// staleShare is how much of what L1 would cut of a turn has to be stale for the turn's results
-// to be worth nothing.
+// staleShare is how much of the text that L1 would cut from a turn must be stale for the turn's
+// results to be worth nothing.
 const staleShare = 0.75
 
-// readLines is how many lines a read returns that does not say how many.
+// readLines is how many lines a read returns if it gives no count.
 const readLines = 2000
 
-// afterwards is what follows a turn, as far as it says what the turn is worth.
+// afterwards holds the later events that decide a turn's worth.
 type afterwards struct {
 	files   map[string]*fileFate
 	results map[string]bool
@@ -26,31 +26,31 @@ func newAfterwards() afterwards {
 	return afterwards{files: map[string]*fileFate{}, results: map[string]bool{}}
 }
 
-// fileFate is what happens to a file later.
+// fileFate is the later history of a file.
 type fileFate struct {
 	isChanged  bool // in part
 	isReplaced bool // as a whole
 	reads      []extent
 }
 
-// shows reports whether a later message shows what a read shows.
+// shows reports whether a later message shows the lines of a read.
 func (f *fileFate) shows(read extent) bool {
 	return f.isReplaced || slices.ContainsFunc(f.reads, func(later extent) bool { return later.covers(read) })
 }
 
-// extent is what a read returns of a file.
+// extent is the part of a file that a read returns.
 type extent struct {
 	from, to int // lines
 	bytes    int // of the result
 }
 
-// covers reports whether a read returns what an earlier one did. One that returns much
-// less only points to the other ("unchanged since the last read").
+// covers reports whether a read returns the lines of an earlier one. One that returns much less
+// only refers to the other ("unchanged since the last read").
 func (e extent) covers(other extent) bool {
 	return e.from <= other.from && e.to >= other.to && e.bytes >= other.bytes/2
 }
 
-// turn looks at the turn before what it knows.
+// turn classifies the turn before those already seen.
 func (a *afterwards) turn(t *turn) holding {
 	var found holding
 	calls := t.calls()
@@ -78,19 +78,19 @@ func (a *afterwards) turn(t *turn) holding {
 	return found
 }
 
-// What a call and its result are to what follows.
+// The relation of a call and its result to later turns.
 const (
-	other    = iota // none of these
-	stale           // the result says nothing that a later message does not say better
+	other    = iota // any other call
+	stale           // a later message replaces the result
 	viewing         // the result is the newest view of a file
 	working         // and the file is changed later
-	changing        // the call changes a part of a file, and nothing newer shows the whole file
+	changing        // the call changes a part of a file, and no newer message shows the whole file
 )
 
-// call reports what a call is, and notes what it does. Stale is a read of a file that was read
-// again, at least as much of it, or was written as a whole or deleted since, and a result that
-// comes again word for word. A file that was changed in part since is still seen best in its last
-// read and the changes.
+// call classifies a call and notes its effects. A result is stale if it comes again word for word,
+// or if it is a read of a file that was later read again, at least as much of it, or written as a
+// whole or deleted. A file that was changed in part is still seen best in its last read and the
+// changes.
 func (a *afterwards) call(call *ledger.Made) int {
 	text := call.Result.Text
 	of := other
@@ -123,7 +123,7 @@ func (a *afterwards) call(call *ledger.Made) int {
 	return a.read(call)
 }
 
-// printed is call for a command that reads files. What it prints may be more than a file, or less.
+// printed is call for a command that reads files. Its output may be more than a file, or less.
 func (a *afterwards) printed(call *ledger.Made) int {
 	for _, name := range call.Reads {
 		if a.file(name).isChanged {
@@ -163,8 +163,8 @@ func (a *afterwards) file(name string) *fileFate {
 	return file
 }
 
-// extentOf returns what a read asks for: as Claude Code and its like say it, by offset
-// and limit, or as first and last line.
+// extentOf returns the extent that a read asks for: by offset and limit, as Claude Code and similar
+// tools write it, or as first and last line.
 func extentOf(call *ledger.Call, arguments string, bytes int) extent {
 	read := extent{1, readLines, bytes}
 	if !call.Partial {
@@ -176,7 +176,7 @@ func extentOf(call *ledger.Call, arguments string, bytes int) extent {
 	from, isOffset := numberOf(arguments, "offset")
 	limit, isLimit := numberOf(arguments, "limit")
 	if !isOffset && !isLimit {
-		return extent{} // who knows
+		return extent{} // unknown
 	}
 	if isOffset {
 		read.from, read.to = from, from+readLines-1
@@ -200,7 +200,7 @@ func rangeOf(arguments string) (from, to int, isRange bool) {
 	return from, to, isFirst && isLast
 }
 
-// numberOf returns a member of a JSON object that is a number, or a number in quotes.
+// numberOf returns a member of a JSON object if it is a number, or a number in quotes.
 func numberOf(object, member string) (int, bool) {
 	_, value, found := strings.Cut(object, `"`+member+`"`)
 	if !found {

@@ -6,25 +6,23 @@ import (
 	"strings"
 )
 
-// summaryFrame opens what a model wrote in place of turns.
+// summaryFrame opens the model's summary of turns.
 const summaryFrame = `[CONTEXT SUMMARY]
 Notes on %s of this conversation, messages %s to %s (%d messages, archived word for word). They are context, not a new request; what the user asked for is told of, not asked again.
 <context-summary>
 %s
 </context-summary>`
 
-// written is what a model wrote in place of a lane's first turns. It stands in the
-// record of the longest run of turns that it stands for; the records of other
-// runs point to it.
+// written is the model's summary of a lane's first turns. It is written into the record of the
+// longest run of these turns; the records of other runs point to it.
 type written struct {
 	text string
 	size int // o200k tokens
 	at   int // the turn whose record it opens
 }
 
-// useSummary has the plan put the lane's summary in place of the turns it stands
-// for, if there is one, none of these turns is to stay as it is, and it is smaller
-// than what the plan without it makes of them.
+// useSummary has the plan replace turns by the lane's summary, if there is one, all of these turns
+// may fold, and it is smaller than these turns as planned without it.
 func (p *planner) useSummary(ctx context.Context) error {
 	summary := p.history.exchange.Summary
 	if summary == nil || p.history.config.DeepestLevel < 2 {
@@ -61,8 +59,8 @@ func (p *planner) useSummary(ctx context.Context) error {
 	return nil
 }
 
-// written returns a summary for the plan; nil if it is no smaller than what is
-// planned for its turns, or than its longest run of turns is at L1.
+// written returns a summary for the plan; nil if it is no smaller than the plan of its turns, or
+// than its longest run of turns at L1.
 func (p *planner) written(turns []*turn, text string, covers int) (*written, error) {
 	planned, longest, run := 0, 0, 0
 	w := &written{}
@@ -125,8 +123,8 @@ func (w *written) tokens() int {
 	return w.size
 }
 
-// of returns what stands in a record for the spans at its head that a summary
-// stands for, and how many these are.
+// of returns the record's text for the leading spans that a summary replaces, and how many they
+// are.
 func (w *written) of(run []*span) (text string, spans int) {
 	if w == nil {
 		return "", 0

@@ -6,14 +6,13 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// atMostTimes bounds what is kept for the sake of the newest tokens, of which only
-// whole turns can be kept: a turn that makes it more than so many times as much is
-// not.
+// atMostTimes bounds how far whole turns may exceed the size of the newest tokens to keep: a turn
+// that would bring the tail above so many times that size is not kept.
 const atMostTimes = 2
 
-// newestShare bounds what is kept for the sake of the newest tokens as a share of what a
-// compaction leaves of what can change. Of 0.3 to 0.9 it holds most of what the next requests use
-// on the recorded sessions.
+// newestShare bounds the tail kept for the newest tokens as a share of the changeable part that a
+// compaction leaves. Of 0.3 to 0.9 it keeps the most content that the next requests use in the
+// recorded sessions.
 const newestShare = 0.7
 
 // tails tries how many of the newest turns may stay as they are.
@@ -24,11 +23,10 @@ type tails struct {
 	renderer  *renderer
 }
 
-// search plans with the whole tail and, where that leaves the prompt closer to
-// its target than to its goal, with ever shorter ones, and returns the projection
-// of the best plan: the longest tail that makes room enough, else the longest
-// that brings the prompt under its target by what an epoch must free, else the
-// longest that brings it under its target at all, else the shortest.
+// search plans with the whole tail and, if that leaves the prompt closer to its target than to its
+// goal, with ever shorter ones, and returns the projection of the best plan: the longest tail that
+// frees enough, else the longest that brings the prompt under its target by the minimum of an
+// epoch, else the longest that brings it under its target at all, else the shortest.
 func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 	bounds := []int{(s.budget.goal + s.budget.high) / 2, s.budget.high - s.budget.worth, s.budget.high}
 	steps := s.steps()
@@ -60,11 +58,11 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 	if err != nil || chosen == last || s.history.exchange.Estimate(projection) <= s.budget.high {
 		return projection, err
 	}
-	return s.reach(ctx, steps[last]) // the frames of records were too much
+	return s.reach(ctx, steps[last]) // the frames of records were too large
 }
 
-// reach renders the plan for a tail. The frames of records are not in the plan's
-// size: where they make it miss its goal it goes on by what they take.
+// reach renders the plan for a tail. The plan's size lacks the frames of records. If they make it
+// miss its goal, reach lowers the goal by their size and tries again.
 func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, error) {
 	const attempts = 3
 	tail, err := s.tail(kept)
@@ -91,7 +89,7 @@ func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, erro
 	}
 }
 
-// step is how much of the conversation's end stays as it is.
+// step is how much of the conversation's end stays unchanged.
 type step struct {
 	turns  int
 	newest float64 // o200k tokens
@@ -110,8 +108,8 @@ func (s *tails) steps() []step {
 	return append(steps, step{turns: 1})
 }
 
-// room returns how many o200k tokens the tail may take. A compaction for the window shares what
-// can change.
+// room returns how many o200k tokens the tail may take. A compaction for the window divides only
+// the part that can change.
 func (s *tails) room() float64 {
 	if byBreakEven(s.history.exchange) {
 		return newestShareByCost * float64(s.budget.goal)
@@ -119,16 +117,16 @@ func (s *tails) room() float64 {
 	return newestShare * float64(s.budget.goal-s.budget.fixed)
 }
 
-// tail is the end of a conversation that stays as it is, but for some turns in it.
+// tail is the end of a conversation, which stays unchanged except for some turns in it.
 type tail struct {
 	first int   // index of the first turn
 	whole int   // index of the first one that stays whole
 	cut   []int // turns in it that go to L1, the oldest last
 }
 
-// tail returns the turns that stay as they are: the step's number of turns, or those that hold its
-// newest tokens, whichever is more. Beyond that number, results go that the model hardly works on
-// or that are very large: those that are no file's, and those that would fill half of the room alone.
+// tail returns the turns that stay unchanged: the step's number of turns, or those that hold its
+// newest tokens, whichever is more. Beyond that number it cuts dispensable or very large results:
+// those that belong to no file, and those that would fill half of the room alone.
 func (s *tails) tail(kept step) (tail, error) {
 	if err := s.selection.weighTurns(); err != nil {
 		return tail{}, err

@@ -19,8 +19,8 @@ func joinNonEmpty(separator string, texts ...string) string {
 	return strings.Join(kept, separator)
 }
 
-// cutAt returns the length in bytes of the first characters of text, fewer where
-// the cut would split what people see as one character.
+// cutAt returns the length in bytes of the first characters of text. It is shorter if the cut would
+// split a grapheme cluster.
 func cutAt(text string, characters int) int {
 	end := 0
 	for range characters {
@@ -33,8 +33,8 @@ func cutAt(text string, characters int) int {
 	return startOf(text, end)
 }
 
-// cutFrom returns where the last characters of text begin, later where the cut
-// would split what people see as one character.
+// cutFrom returns the position of the last characters of text. It is later if the cut would split a
+// grapheme cluster.
 func cutFrom(text string, characters int) int {
 	start := len(text)
 	for range characters {
@@ -60,8 +60,8 @@ func startOf(text string, cut int) int {
 	return cut
 }
 
-// joins reports whether the runes on both sides of a cut make one character:
-// combining marks, joiners, skin tones, halves of flags, syllables, line ends.
+// joins reports whether the runes on both sides of a cut make one grapheme cluster: combining
+// marks, joiners, skin tones, halves of flags, syllables, line ends.
 func joins(text string, cut int) bool {
 	if cut <= 0 || cut >= len(text) {
 		return false
@@ -119,8 +119,8 @@ func shorten(text string, characters int) string {
 	return strings.TrimSpace(text[:cut]) + "…"
 }
 
-// isPlain reports whether the first characters of a text are plain letters in one
-// line, and the one behind them too: nothing that a cut could split.
+// isPlain reports whether the first characters of a text and the one after them are plain letters
+// in one line, so that a cut can't split a grapheme cluster.
 func isPlain(text string, characters int) bool {
 	for i := range min(len(text), characters+1) {
 		isSpace := text[i] == ' '
@@ -131,9 +131,9 @@ func isPlain(text string, characters int) bool {
 	return len(text) <= characters+1 || text[characters+1] < utf8.RuneSelf
 }
 
-// sentence returns what a text begins with: its first sentence, and those behind
-// it as long as they say next to nothing ("Sure."), in at most so many
-// characters, and the text behind them. Injected reminders are left out.
+// sentence returns the beginning of a text: its first sentence, and the next ones as long as the
+// result is tiny ("Sure."), in at most so many characters, and the rest of the text. Injected
+// reminders are left out.
 func sentence(text string, characters int) (first, rest string) {
 	const little = 24
 	text = strings.TrimSpace(conversation.WithoutReminders(text))

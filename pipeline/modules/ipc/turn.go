@@ -5,17 +5,17 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// turn is a turn of the exchange with what is planned for it and what it would
-// look like at each level. Its forms are made when they are first needed.
+// turn is a turn of the exchange with its plan and its form at each level. Each form is made when
+// it is first needed.
 type turn struct {
 	conversation.Turn
-	*reading // nil: not read yet
+	*reading // nil until read
 
 	index    int
 	floor    int  // its level in the current projection: it never goes back up
 	deepest  int  // the level that it may go down to
 	level    int  // as planned
-	isFixed  bool // nothing of it may change at any level
+	isFixed  bool // it may not change at any level
 	verbatim int  // its messages before this one stay as they are at L2 and L3
 	spared   int  // and from this one on at L1
 
@@ -24,25 +24,25 @@ type turn struct {
 	original int // o200k tokens as the client sent it
 	front    int // o200k tokens of the verbatim messages
 
-	shorter      []conversation.Message // those that L1 changes, by their place; nil: not made yet
+	shorter      []conversation.Message // those that L1 changes, by their place; nil until computed
 	sizes        []int                  // o200k tokens of the messages at L1
-	cut          []session.Part         // L1, a part a message; nil: not encoded yet
+	cut          []session.Part         // L1, a part a message; nil until encoded
 	cutSize      int                    // its o200k tokens
-	stripped     []session.Part         // L0 without media, a part a message; nil: not made yet
+	stripped     []session.Part         // L0 without media, a part a message; nil until computed
 	strippedSize int                    // its o200k tokens
 
 	isKept   bool   // kept has been made
-	kept     []kept // what stays of it behind its record
+	kept     []kept // its messages that stay behind its record
 	keptSize int    // its o200k tokens
 
-	record  *record  // L2 and L3 of what is not verbatim; nil: not made yet
-	written *written // the summary that stands for what is not verbatim; nil if none
+	record  *record  // L2 and L3 of the messages that are not verbatim; nil until computed
+	written *written // the summary of the messages that are not verbatim; nil if absent
 }
 
-// forgetL1 drops what was made of the turn for L1: it would come out otherwise.
+// forgetL1 drops the turn's L1 because it would now be different.
 func (t *turn) forgetL1() { t.shorter, t.sizes, t.cut, t.cutSize = nil, nil, nil, 0 }
 
-// forms makes what turns are at each level.
+// forms renders turns at each level.
 type forms struct {
 	media   *media
 	cuts    *cuts

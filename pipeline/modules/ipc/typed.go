@@ -8,23 +8,23 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// typedShare is what the words that people typed may take of what a compaction can change.
-// They are kept before everything else: people type few words, and every request that follows
-// depends on them.
+// typedShare bounds typed messages as a share of the part that a compaction can change. They are
+// kept before everything else, because people type few words and every later request depends on
+// them.
 const typedShare = 0.3
 
-// typedLengths are how many characters of one typed message are kept at most, the first that
-// fits the share. Pastes are longer, and lose their middle.
+// typedLengths are limits in characters for one typed message. The first one that fits the share
+// applies. Pastes are longer, and lose their middle.
 var typedLengths = []int{4_000, 2_000, 1_000, 500, 250, shortestTyped}
 
-// shortestTyped is what is kept of each typed message at L2 in characters, and the least that is
-// kept of one at L3.
+// shortestTyped is the minimum of each typed message at L2 in characters, and of each one kept at
+// L3.
 const shortestTyped = 120
 
 // charactersPerToken is about how many characters of a person's words are one o200k token.
 const charactersPerToken = 4
 
-// typedIn returns what a person typed in a message, word for word.
+// typedIn returns the text that a person typed in a message, word for word.
 func typedIn(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {
@@ -35,8 +35,8 @@ func typedIn(message *conversation.Message) string {
 	return strings.TrimSpace(conversation.WithoutReminders(strings.Join(texts, "\n")))
 }
 
-// commandLine returns a slash command as a person typed it, of the tags in which clients send it;
-// any other text as it is.
+// commandLine returns a slash command as a person typed it, without the client's tags; any other
+// text stays unchanged.
 func commandLine(text string) string {
 	trimmed := strings.TrimSpace(text)
 	if !strings.HasPrefix(trimmed, "<command-message>") && !strings.HasPrefix(trimmed, "<command-name>") {
@@ -52,10 +52,10 @@ func commandLine(text string) string {
 	return strings.TrimSpace(name + " " + strings.TrimSpace(arguments))
 }
 
-// typedBound is how much of what people typed records keep.
+// typedBound is the limit of typed text in records.
 type typedBound struct {
 	longest int // characters of one message
-	from    int // L3 has nothing of the messages before this one, whose orders the ledger keeps
+	from    int // L3 leaves out the messages before this one, because the ledger keeps their orders
 }
 
 // of returns how many characters are kept of a message.
@@ -66,8 +66,8 @@ func (b typedBound) of(index int) int {
 	return b.longest
 }
 
-// boundTyped returns how much of what people typed fits its share. It depends on the originals and
-// the window alone.
+// boundTyped returns the limit at which the typed messages fit their share. It depends only on the
+// originals and the window.
 func (r *records) boundTyped() typedBound {
 	const around = len("#1000 User: ")
 	var indexes, lengths []int

@@ -7,7 +7,7 @@ import (
 	"palimpsest/pipeline"
 )
 
-// What keeps a prompt above its target; the reasons of target_unreachable.
+// The causes of a prompt above its target; the reasons of target_unreachable.
 const (
 	heldByNewest   = "newest_turn"
 	heldByFixed    = "system_prompt_and_tools"
@@ -22,8 +22,8 @@ const (
 	heldByReserve = "answer_reserve"
 )
 
-// unreachable reports that the prompt goes out above its target, and what most of it is
-// that no level makes shorter.
+// unreachable reports that the prompt goes out above its target, and the largest part of it that no
+// level can shorten.
 func unreachable(draft *pipeline.Draft, size int) {
 	draft.Report.Compression = pipeline.Unreachable
 	reason, counts := obstacle(&draft.View, size)
@@ -34,9 +34,9 @@ func unreachable(draft *pipeline.Draft, size int) {
 	draft.Event("target_unreachable", reason, counts)
 }
 
-// narrowedBy returns what has made the limit of a prompt so small that it is above its target, where
-// the prompt would be below in the whole window: the number that a person has set, or the room that
-// the client reserves for the answer; empty if neither.
+// narrowedBy returns the reason for a limit so small that the prompt is above its target, if the
+// prompt would be below it in the whole window: the user's setting, or the room that the client
+// reserves for the answer. It returns "" if neither applies.
 func narrowedBy(exchange *pipeline.View, size int) string {
 	config := configOf(exchange)
 	fits := func(limit int) bool { return float64(size) <= config.TargetUtilization*float64(limit) }
@@ -49,10 +49,10 @@ func narrowedBy(exchange *pipeline.View, size int) string {
 	return ""
 }
 
-// obstacle returns what takes most of what cannot be compressed in a prompt of size
-// tokens, and how many o200k tokens each obstacle takes.
+// obstacle returns the largest incompressible part of a prompt of size tokens, and how many o200k
+// tokens each obstacle takes.
 func obstacle(exchange *pipeline.View, size int) (reason string, tokens map[string]int) {
-	p := newPlanner(exchange, nil, nil, size, byTheRules) // nothing is counted
+	p := newPlanner(exchange, nil, nil, size, byTheRules) // no counting
 	tokens = map[string]int{heldByFixed: exchange.Fixed}
 	if err := p.protection.findKept(); err != nil {
 		return "unreadable_message", tokens

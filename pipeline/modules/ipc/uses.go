@@ -4,30 +4,30 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// uses knows which turns use which names: what people and the assistant write and what
-// tools are called with. What a tool returns is no use of a name until someone
-// takes it up. It depends on the originals alone.
+// uses records which turns use which names: in messages of people and the assistant, and in
+// arguments of calls. A tool's result does not use a name until someone takes it up. It depends on
+// the originals alone.
 type uses struct {
 	entries []use
 	table   []int32         // by hash, open: index in entries + 1; its length is a power of two
 	shapes  [1 << 10]uint64 // a bit for each shape of a name
 }
 
-// use is what is known of one name.
+// use is the uses of one name.
 type use struct {
 	hash   uint64
 	last   int // newest turn that uses it
-	before int // the one before; -1: none
+	before int // the one before, or -1
 	turns  int // turns that use it
 
-	// What the records of a band, made from the newest turn to the oldest, tell each other.
-	shown int // end of the last band of which one has it
+	// Shared between the records of a band, which are made from the newest turn to the oldest.
+	shown int // end of the last band with a record that has it
 	found int // the turn that found it last
 }
 
 func newUses() *uses { return &uses{table: make([]int32, 1<<12)} }
 
-// hashedName is all that is known of a name that someone used.
+// hashedName is the hash and the shape of a used name.
 type hashedName struct {
 	hash  uint64
 	shape uint16
@@ -52,7 +52,7 @@ func (u *uses) add(turn int, used []hashedName) {
 	}
 }
 
-// slot returns where in the table a hash is or belongs.
+// slot returns the position of a hash in the table, or the free one for it.
 func (u *uses) slot(hash uint64) int {
 	mask := len(u.table) - 1
 	at := int(hash) & mask //nolint:gosec // the low bits are what is wanted
@@ -73,7 +73,7 @@ func (u *uses) grow() {
 // has reports whether any name of a shape is used.
 func (u *uses) has(shape uint16) bool { return u.shapes[shape>>6]&(1<<(shape&63)) != 0 }
 
-// of returns what is known of the name with a hash; nil if no turn uses it.
+// of returns the uses of the name with a hash; nil if no turn uses it.
 func (u *uses) of(hash uint64) *use {
 	if i := u.table[u.slot(hash)]; i > 0 {
 		return &u.entries[i-1]

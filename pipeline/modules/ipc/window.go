@@ -10,7 +10,7 @@ import (
 // Window is a context window in tokens; 0, written "auto", is the model's own.
 type Window int
 
-// Tokens returns the window in tokens; 0: the model's own.
+// Tokens returns the window in tokens; 0 means the model's own.
 func (w Window) Tokens() int { return int(w) }
 
 // MarshalYAML implements yaml.Marshaler.

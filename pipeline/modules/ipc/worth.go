@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// What a token of a turn is worth that a level takes away, by what it says. Of an edit's replaced
-// text in recorded sessions, nearly all had come from a file's newest view or from the edit before
-// it; a record says in few tokens what later turns name.
+// The worth of each token of a turn that a level removes, by its content. In recorded sessions,
+// nearly all replaced text of edits came from a file's newest view or from the edit before it. A
+// record names in few tokens the things that later turns use.
 const (
 	worthResult   = 1.0  // of a result, which L1 cuts
 	worthView     = 3.0  // of the newest view of a file
-	worthWork     = 2.0  // as many times as much where the file is changed later
+	worthWork     = 2.0  // factor if the file is changed later
 	worthCall     = 4.0  // of words and calls, which L2 leaves out
 	worthChange   = 8.0  // of a call that changes a file
-	worthRecorded = 16.0 // of a record, of which L3 leaves a line
+	worthRecorded = 16.0 // of a record, which L3 reduces to a line
 )
 
-// worth is what a token of a turn is worth at levels 0, 1 and 2: what the next level takes away.
+// worth is the worth of a turn's tokens at levels 0, 1 and 2: those that the next level removes.
 type worth [3]float64
 
 // move takes a turn one level deeper.
@@ -26,8 +26,8 @@ type move struct {
 	worth       float64 // per token that it frees
 }
 
-// weighTurns sees what each turn is worth. It depends on the originals of the request and the
-// budget alone.
+// weighTurns computes the worth of each turn. It depends only on the originals of the request and
+// the budget.
 func (s *selection) weighTurns() error {
 	if s.worths != nil {
 		return nil
@@ -54,9 +54,9 @@ func (s *selection) weighTurns() error {
 	return nil
 }
 
-// at returns what a turn is worth that is so many times the room of the conversation old. The
-// odds that something is needed again fall as a power of its age: Anderson and Schooler,
-// "Reflections of the environment in memory", Psychological Science 2 (1991), 396–408.
+// at returns the worth of a turn at an age, as a multiple of the room of the conversation. The odds
+// that something is needed again fall as a power of its age: Anderson and Schooler, "Reflections of
+// the environment in memory", Psychological Science 2 (1991), 396–408.
 func (w worth) at(age float64) worth {
 	for i := range w {
 		w[i] /= 1 + age
@@ -64,8 +64,8 @@ func (w worth) at(age float64) worth {
 	return w
 }
 
-// moves returns what may be done to the turns before end, what is worth least first. A turn goes
-// down level by level.
+// moves returns the possible moves of the turns before end, those with the least worth first. A
+// turn goes down level by level.
 func (s *selection) moves(end int) []move {
 	var moves []move
 	for _, t := range s.history.turns[:end] {
@@ -79,8 +79,8 @@ func (s *selection) moves(end int) []move {
 	return moves
 }
 
-// goDeeper returns which moves need not be made, as a later one surely takes the same turn
-// deeper: those before the first that the prompt may not need even if turns had no token at L2.
+// goDeeper returns which moves can be skipped because a later one surely takes the same turn
+// deeper: those before the first that the prompt may not need even if turns had no tokens at L2.
 func (s *selection) goDeeper(moves []move, goal int) []bool {
 	least, sure := float64(s.total), 0
 	size := make([]int, len(s.history.turns))
@@ -105,10 +105,10 @@ func (s *selection) goDeeper(moves []move, goal int) []bool {
 	return skipped
 }
 
-// holding is what a turn holds.
+// holding is the content of a turn that decides its worth.
 type holding struct {
 	cut     int  // bytes of results that L1 would cut
-	stale   int  // of them, those that say nothing that a later message does not say better
+	stale   int  // of them, results that a later message replaces
 	views   int  // newest views of files
 	worked  int  // newest views of files that are changed later
 	changes bool // a call changes a file

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	shelfAge     = 5 * time.Minute  // after which patterns are read again should a notice of a change be lost
+	shelfAge     = 5 * time.Minute  // maximum age, in case a notice of a change is lost
 	shelfPause   = 10 * time.Second // after a failure, before the next attempt
-	shelfTimeout = time.Second      // for a reading: a request waits for it
+	shelfTimeout = time.Second      // of a read, because a request waits for it
 	maxShelves   = 20_000           // workspaces in memory
 )
 
@@ -22,7 +22,7 @@ type Cache struct {
 
 	mu      sync.RWMutex
 	boards  map[tenants.WorkspaceID]*board
-	changes uint64 // counts what Forget was told
+	changes uint64 // counts calls of Forget and ForgetAll
 }
 
 // board holds the patterns of one workspace.
@@ -31,8 +31,8 @@ type board struct {
 	until time.Time
 }
 
-// NewCache returns a Cache that reads the approved patterns that it does not know: those of a
-// workspace, at most MaxServed, the ones that were edited last before the others.
+// NewCache returns a Cache that reads approved patterns of a workspace on demand, at most
+// MaxServed, those edited last first.
 func NewCache(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error), now func() time.Time) *Cache {
 	return &Cache{read: read, now: now, boards: map[tenants.WorkspaceID]*board{}}
 }
@@ -53,8 +53,8 @@ func (s *Cache) ForgetAll() {
 	clear(s.boards)
 }
 
-// of returns the patterns of a workspace; nil if there are not any. Where they cannot be
-// read, those known last serve, or none.
+// of returns the patterns of a workspace; nil if there are no patterns. If it fails to read them,
+// it returns those read last, if any.
 func (s *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	s.mu.RLock()
 	known, changes := s.boards[workspace], s.changes
@@ -79,8 +79,8 @@ func (s *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	return fresh.index
 }
 
-// keep puts a workspace's patterns into the cache, unless a change was told since they
-// were read.
+// keep puts a workspace's patterns into the cache, unless a change was reported since they were
+// read.
 func (s *Cache) keep(workspace tenants.WorkspaceID, fresh *board, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

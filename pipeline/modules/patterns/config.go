@@ -2,10 +2,9 @@ package patterns
 
 import "palimpsest/pipeline"
 
-// Config are the settings of the module patterns, which puts into a prompt
-// what a team has learned in earlier sessions.
+// Config holds the settings of the module patterns, which puts a team's rules into a prompt.
 type Config struct {
-	// MaxInjected is how many patterns a lane gets at most.
+	// MaxInjected is the maximum of patterns in a lane.
 	MaxInjected int `json:"maxInjected" yaml:"maxInjected"`
 
 	// MinSuccessRate has no effect.
@@ -18,7 +17,7 @@ type Config struct {
 	Placement string `json:"placement" yaml:"placement"`
 }
 
-// DefaultConfig returns the settings of a workspace that has set nothing.
+// DefaultConfig returns the settings of a workspace without its own.
 func DefaultConfig() Config {
 	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: "required", Placement: pipeline.PlacementTurn}
 }
@@ -26,7 +25,7 @@ func DefaultConfig() Config {
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
 
-// Description returns what the module says of itself.
+// Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
 		Name: Name, Title: "the team’s rules", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
@@ -51,7 +50,7 @@ func Description() pipeline.Description {
 	}
 }
 
-// notMined says why settings for rules that were found in sessions have no effect.
+// notMined explains why settings for rules found in sessions have no effect.
 const notMined = "Rules are written by people; none are found in sessions."
 
 // configOf returns the module's settings for an exchange.

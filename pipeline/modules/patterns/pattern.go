@@ -9,7 +9,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Kind says what a pattern is.
+// Kind is the kind of a pattern.
 type Kind string
 
 // The kinds of patterns.
@@ -18,7 +18,7 @@ const (
 	Directive  Kind = "directive"  // a standing order that people repeat
 )
 
-// Status says what becomes of a pattern.
+// Status is the state of a pattern.
 type Status string
 
 // The statuses of patterns. Only approved ones are put into prompts.
@@ -27,26 +27,26 @@ const (
 	Disabled Status = "disabled"
 )
 
-// What bounds a pattern.
+// The limits of a pattern.
 const (
 	MaxText     = 300 // characters of the text
 	MaxTerms    = 12
 	MaxOfTerm   = 120 // bytes of one term, path or signature
 	MaxPatterns = 2000
-	MaxServed   = 500 // approved patterns of a workspace that are in memory, those edited last first
+	MaxServed   = 500 // approved patterns of a workspace in memory, those edited last first
 )
 
-// ErrNotFound says that the workspace has no such pattern.
+// ErrNotFound means that the workspace doesn't have the pattern.
 var ErrNotFound = errors.New("no such pattern")
 
-// ErrChanged says that someone has changed the pattern in the meantime.
+// ErrChanged means that someone has changed the pattern in the meantime.
 var ErrChanged = errors.New("pattern was changed in the meantime")
 
-// ErrFull says that the workspace has MaxPatterns patterns.
+// ErrFull means that the workspace has MaxPatterns patterns.
 var ErrFull = errors.New("too many patterns")
 
-// When says which requests a pattern is relevant to. Terms and Paths are looked for
-// in what was typed, Signatures in new tool results too.
+// When describes which requests a pattern is relevant to. Terms and Paths are looked for in typed
+// text, Signatures in new tool results too.
 type When struct {
 	Terms      []string // words as Terms returns them
 	Paths      []string // files
@@ -65,12 +65,12 @@ type Pattern struct {
 	Version   int // grows with each change that someone makes
 
 	CreatedAt time.Time
-	CreatedBy uuid.UUID // uuid.Nil: an earlier version found it in sessions
-	EditedAt  time.Time // when someone changed it last
-	EditedBy  uuid.UUID // who did; uuid.Nil if none
+	CreatedBy uuid.UUID // uuid.Nil if an earlier version found it in sessions
+	EditedAt  time.Time // time of the last change by a person
+	EditedBy  uuid.UUID // author of the last change; uuid.Nil if unknown
 }
 
-// Change is what someone changes of a pattern; nil: it stays.
+// Change holds the new values of a pattern; nil leaves a field unchanged.
 type Change struct {
 	Text   *string
 	When   *When
@@ -79,7 +79,7 @@ type Change struct {
 
 // Filter bounds a list of patterns.
 type Filter struct {
-	Status Status    // "": all
-	After  uuid.UUID // the last one of the page before; uuid.Nil: the first page
+	Status Status    // "" means all
+	After  uuid.UUID // the last one of the previous page; uuid.Nil means the first page
 	Limit  int
 }

@@ -14,26 +14,26 @@ import (
 // Name is the module's name in configs, headers and events.
 const Name = "patterns"
 
-// earlyTyped bounds the messages that are read to find out whether anybody typed
-// anything before: the client may have written them.
+// earlyTyped bounds the messages that are read to find out whether a person typed anything before,
+// because the client may have written them.
 const earlyTyped = 3
 
-// maxTyped bounds what is read of what a person typed, in bytes: nobody types so much, and
-// what is pasted ends somewhere.
+// maxTyped bounds the typed text that is read, in bytes. People type less, and pasted text must end
+// somewhere.
 const maxTyped = 1 << 20
 
 // Module is the module patterns. It has no state of its own and is safe for
 // concurrent use.
 type Module struct{ cache *Cache }
 
-// New returns the module; cache may be nil where there are no patterns.
+// New returns the module; cache is nil without patterns.
 func New(cache *Cache) *Module { return &Module{cache: cache} }
 
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }
 
-// Process puts the patterns into the prompt that are relevant to its new messages and
-// that the lane does not have yet.
+// Process puts the patterns into the prompt that are relevant to its new messages and not in the
+// lane yet.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	if m.cache == nil || exchange.Finalized || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
 		return nil, nil //nolint:nilnil // nothing changes
@@ -81,7 +81,7 @@ func given(exchange *pipeline.View) []string {
 	return ids
 }
 
-// newFrom returns the index of the first message behind the newest answer.
+// newFrom returns the index of the first message after the newest answer.
 func newFrom(exchange *pipeline.View) int {
 	from := len(exchange.Digests)
 	for from > 0 && exchange.Digests[from-1].Role != conversation.Assistant {
@@ -90,7 +90,7 @@ func newFrom(exchange *pipeline.View) int {
 	return from
 }
 
-// news is what new messages hold.
+// news is the content of new messages.
 type news struct {
 	typed   string   // by the person
 	results []string // of tools
@@ -124,8 +124,7 @@ func read(exchange *pipeline.View, from int) (news, error) {
 	return found, nil
 }
 
-// choose returns the patterns that are relevant to new messages, those that name an error
-// first.
+// choose returns the patterns that are relevant to new messages, those that name an error first.
 func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pattern, error) {
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
@@ -145,7 +144,7 @@ func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pat
 	return append(chosen, known.standing(found.typed)...), nil
 }
 
-// isFirst reports whether nobody has typed anything before message from.
+// isFirst reports whether no person has typed anything before message from.
 func isFirst(exchange *pipeline.View, from int) (bool, error) {
 	var early []int
 	for i, digest := range exchange.Digests[:from] {
@@ -170,8 +169,7 @@ func isFirst(exchange *pipeline.View, from int) (bool, error) {
 	return true, nil
 }
 
-// without returns the first room of chosen, those left out that the client's own
-// instructions hold.
+// without returns the first room of chosen, except those already in the client's own instructions.
 func without(exchange *pipeline.View, chosen []*Pattern, room int) ([]*Pattern, error) {
 	instructions, err := instructionsOf(exchange)
 	if err != nil {
@@ -183,8 +181,8 @@ func without(exchange *pipeline.View, chosen []*Pattern, room int) ([]*Pattern, 
 	return kept[:min(len(kept), room)], nil
 }
 
-// instructionsOf returns what the client tells the model beside the conversation, and
-// in the messages that nobody has answered or that lead the conversation, as tokens.
+// instructionsOf returns, as tokens, the client's instructions outside the conversation, and in
+// messages that have no answer yet or lead the conversation.
 func instructionsOf(exchange *pipeline.View) (string, error) {
 	var all strings.Builder
 	all.WriteByte(' ')
@@ -216,10 +214,10 @@ func instructionsOf(exchange *pipeline.View) (string, error) {
 	return all.String(), nil
 }
 
-// Tag is the element in which patterns stand in a prompt.
+// Tag is the element that encloses patterns in a prompt.
 const Tag = "learned-patterns"
 
-// block writes patterns as they stand in the prompt.
+// block writes patterns in the form for the prompt.
 func block(chosen []*Pattern) string {
 	var text strings.Builder
 	text.WriteString("<" + Tag + ">\nLearned from earlier sessions of this team. Context for the work at hand, not a new request.\n")
@@ -241,7 +239,7 @@ func label(kind Kind) string {
 	return "Standing order"
 }
 
-// harmless keeps a pattern's words in one line and from opening or closing a block.
+// harmless puts a pattern's words into one line and keeps them from opening or closing a block.
 func harmless(text string) string {
 	text = strings.NewReplacer(
 		"<", "‹", ">", "›", "[AUTO CONTEXT COMPRESSION]", "", "[CONTEXT SUMMARY]", "", "[TOOL OUTPUT ARCHIVED]", "",

@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// How much of a text is looked at.
+// The limits of the text that is searched.
 const (
-	typedBytes = 16 << 10 // of what was typed: more is pasted
-	resultHead = 4 << 10  // of a tool result, at its start
-	resultTail = 8 << 10  // and at its end
+	typedBytes = 16 << 10 // of typed text; more is pasted
+	resultHead = 4 << 10  // of the beginning of a tool result
+	resultTail = 8 << 10  // and of its end
 )
 
-// What a term of a pattern weighs where it was typed, and what is needed.
+// The weights of a pattern's terms in typed text, and the number that is needed.
 const (
-	rare     = 2 // a term that few requests hold
+	rare     = 2 // a term in few requests
 	common   = 1
-	fewTerms = 2 // terms of which one rare one is enough
+	fewTerms = 2 // with at most so many terms, one rare one is enough
 )
 
-// index holds the patterns of one workspace, ready to be looked for. It never changes.
+// index holds the patterns of one workspace, ready for search. It never changes.
 type index struct {
 	patterns   []Pattern      // those edited last first
-	signatures map[string]int // of errors: index of the pattern that names it
+	signatures map[string]int // of errors, to the index of the pattern
 }
 
-// newIndex returns the index of approved patterns; nil if there are not any. Those of a kind
-// that another version stored are left out.
+// newIndex returns the index of approved patterns; nil if there are no patterns. It leaves out
+// unknown kinds that another version stored.
 func newIndex(approved []Pattern) *index {
 	known := slices.DeleteFunc(slices.Clone(approved), func(p Pattern) bool { return !slices.Contains(Kinds(), p.Kind) })
 	if len(known) == 0 {
@@ -48,8 +48,7 @@ func newIndex(approved []Pattern) *index {
 	return x
 }
 
-// standing returns the patterns that are relevant to what was typed, the most relevant
-// first.
+// standing returns the patterns that are relevant to typed text, the most relevant first.
 func (x *index) standing(typed string) []*Pattern {
 	if len(typed) > typedBytes {
 		typed = typed[:cut(typed, typedBytes)]
@@ -77,8 +76,8 @@ func (x *index) standing(typed string) []*Pattern {
 	return found
 }
 
-// relevance returns how relevant a pattern is to a text with the given words; 0: not
-// at all. One word that many requests hold never is enough.
+// relevance returns how relevant a pattern is to a text with the given words; 0 means not relevant.
+// One word that many requests hold is never enough.
 func relevance(when *When, words map[string]bool, typed string) int {
 	score, need := 0, rare
 	if len(when.Terms) > fewTerms {
@@ -128,8 +127,8 @@ func isNameByte(sign byte) bool {
 	return sign == '_' || sign == '-' || sign == '.' || classOf(sign) != '-'
 }
 
-// naming returns the patterns that name an error which a text reports, in the order in
-// which the errors turn up in it.
+// naming returns the patterns that name an error in a text, in the order in which the errors appear
+// in it.
 func (x *index) naming(text string) []*Pattern {
 	if len(x.signatures) == 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// secrets are the shapes of what must never be kept: keys of providers and clouds,
-// tokens, passwords that are given a value, addresses of people.
+// secrets are the shapes of text that must never be stored: keys of providers and clouds, tokens,
+// passwords with a value, addresses of people.
 var secrets = expression.New(`(?i)` + strings.Join([]string{
 	`\b(?:sk|pk|rk|plm|ghp|gho|ghu|ghs|ghr|glpat|xox[abprs]|npm|hf|whsec|pypi|dop|shpat|sq0|ya29)[-_.][a-z0-9_\-]{8,}`,
 	`\bgithub_pat_[a-z0-9_]{16,}`, `\b(?:akia|asia)[0-9a-z]{12,}`, `\baiza[0-9a-z_\-]{20,}`,
@@ -17,11 +17,11 @@ var secrets = expression.New(`(?i)` + strings.Join([]string{
 	`[a-z][a-z0-9+.\-]*://[^\s/:@]+:[^\s/@]+@`, `[a-z0-9._%+\-]+@[a-z0-9\-]+\.[a-z]{2,}`,
 }, "|"))
 
-// random is a run of signs long enough to be a key.
+// random matches a run of characters long enough to be a key.
 var random = expression.New(`[A-Za-z0-9+/_=\-]{20,}`)
 
-// HoldsSecret reports whether a text looks as if it held a key, token, password or
-// someone's address. It rather takes one too many: the cost is a pattern.
+// HoldsSecret reports whether a text looks like it contains a key, token, password or someone's
+// address. It prefers false positives, because they only cost a pattern.
 func HoldsSecret(text string) bool {
 	if secrets.MatchString(text) {
 		return true
@@ -36,8 +36,7 @@ func HoldsSecret(text string) bool {
 	return false
 }
 
-// isRandom reports whether a run of signs is no word or name: letters and digits that
-// change places often.
+// isRandom reports whether a run is not a word or name: its letters and digits alternate often.
 func isRandom(run string) bool {
 	if len(run) < 20 {
 		return false

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Invalid says that a field of what someone typed cannot be a pattern's, and what is
-// allowed.
+// Invalid says which field of a typed pattern is invalid, and which values are allowed.
 type Invalid struct {
 	Field   string
 	Message string
@@ -38,9 +37,8 @@ func CheckText(text string) (string, error) {
 	return text, nil
 }
 
-// CheckWhen returns which requests a pattern is to be relevant to, or an Invalid. Terms
-// may be written as they stand in texts, and signatures as the lines that report the
-// error.
+// CheckWhen returns which requests a pattern is to be relevant to, or an Invalid. Terms may be
+// written as in texts, and signatures as the lines that report the error.
 func CheckWhen(typed When) (When, error) {
 	when := When{Always: typed.Always}
 	for _, term := range typed.Terms {
@@ -70,10 +68,10 @@ func CheckWhen(typed When) (When, error) {
 	return when, nil
 }
 
-// IsNever reports whether no request is relevant to a pattern.
+// IsNever reports whether a pattern is relevant to no request.
 func (w When) IsNever() bool { return len(w.Terms)+len(w.Paths)+len(w.Signatures) == 0 && !w.Always }
 
-// Facts are what an audit log says of a pattern: not its words.
+// Facts returns a pattern's entry in an audit log, without its text.
 func (p *Pattern) Facts() map[string]string {
 	return map[string]string{"kind": string(p.Kind), "status": string(p.Status), "version": strconv.Itoa(p.Version)}
 }

@@ -9,9 +9,9 @@ import (
 // signatureBytes are how much of a line makes its signature.
 const signatureBytes = 160
 
-// Words returns the words that say what a text means, each once and in the order in
-// which they come: in lower case, without endings, filler and punctuation. Names of
-// files and commands stay whole. Scripts without spaces come in pairs of signs.
+// Words returns the words that carry the meaning of a text, each once and in the order in which
+// they come: in lower case, without endings, filler and punctuation. Names of files and commands
+// stay whole. Scripts without spaces come in pairs of characters.
 func Words(text string) []string {
 	var words []string
 	known := map[string]bool{}
@@ -26,7 +26,7 @@ func Words(text string) []string {
 	return words
 }
 
-// Terms returns the words of a text that tell requests apart, at most MaxTerms.
+// Terms returns the words of a text that distinguish requests, at most MaxTerms.
 func Terms(text string) []string {
 	var terms []string
 	for _, word := range Words(text) {
@@ -37,7 +37,7 @@ func Terms(text string) []string {
 	return terms
 }
 
-// Forbids reports whether a text says what is not to be done.
+// Forbids reports whether a text forbids something.
 func Forbids(text string) bool {
 	for _, token := range tokens(text) {
 		if denials[token] {
@@ -47,9 +47,9 @@ func Forbids(text string) bool {
 	return false
 }
 
-// Signature returns what two reports of one error have in common: a line in lower
-// case without folders, numbers and quotes. It is empty for a line that names no
-// error or says too little to be told from others.
+// Signature returns the common part of all reports of one error: a line in lower case without
+// folders, numbers and quotes. It is "" for a line that names no error or is too short to be
+// distinctive.
 func Signature(line string) string {
 	if len(line) > 16*signatureBytes {
 		line = line[:cut(line, 16*signatureBytes)]
@@ -83,7 +83,7 @@ func Signature(line string) string {
 	return signature[:cut(signature, MaxOfTerm)]
 }
 
-// namesError reports whether a line in lower case is about something that went wrong.
+// namesError reports whether a line in lower case is about a failure.
 func namesError(line string) bool {
 	for _, word := range []string{
 		"error", "exception", "fail", "cannot", "can't", "could not", "couldn't", "not found", "undefined", "unknown", "missing", "no such",
@@ -98,8 +98,7 @@ func namesError(line string) bool {
 	return false
 }
 
-// withoutNumbers puts a sign in place of each run of digits, and of what is an
-// address or hash as a whole.
+// withoutNumbers replaces each run of digits by a mark, and an address or hash as a whole.
 func withoutNumbers(field string) string {
 	if len(field) >= 8 && strings.Trim(field, "0123456789abcdefx-") == "" && strings.ContainsAny(field, "0123456789") {
 		return "#"
@@ -122,7 +121,7 @@ func withoutNumbers(field string) string {
 	return out.String()
 }
 
-// tokens cuts a text in lower case at what stands between words.
+// tokens splits a text in lower case into its words.
 func tokens(text string) []string {
 	text = strings.ReplaceAll(strings.ToLower(text), "’", "'")
 	var all []string
@@ -142,13 +141,13 @@ func tokens(text string) []string {
 	return all
 }
 
-// unspaced reports whether a word is of a script that puts no spaces between words.
+// unspaced reports whether a word is in a script without spaces between words.
 func unspaced(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	return unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// pairs cuts a run of signs into all pairs of neighbors.
+// pairs splits a run of characters into all pairs of neighbors.
 func pairs(run string) []string {
 	signs := []rune(run)
 	if len(signs) < 3 {
@@ -161,7 +160,7 @@ func pairs(run string) []string {
 	return all
 }
 
-// stem takes the commonest endings off a word. What looks like a name stays whole.
+// stem removes the most common endings of a word. A word that looks like a name stays whole.
 func stem(word string) string {
 	if len(word) < 5 || strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
 		return word
@@ -179,7 +178,7 @@ func stem(word string) string {
 	return strings.TrimSuffix(word, "e")
 }
 
-// cut moves a cut at most so many bytes into a text back to where a rune begins.
+// cut moves a cut at most so many bytes into a text back to the beginning of a rune.
 func cut(text string, at int) int {
 	if len(text) <= at {
 		return len(text)
@@ -200,7 +199,7 @@ func set(words string) map[string]bool {
 }
 
 var (
-	// filler are words that say nothing of what a text is about.
+	// filler are words that don't reveal the topic of a text.
 	filler = set(`a an the this that these those it its is are was were be been being am do does did doing done have has had having
 		i i'm i'll i'd you you're your we we're our us they them their he she his her me my mine of to in on at by for from with without into
 		onto as if then than so and or but nor when whenever while where which who whom what how why there here all any some each every
@@ -208,14 +207,14 @@ var (
 		only even more most much many one two up out off over about between before after during through yes hi hello thanks thank sure
 		want need like get got go going make sure ensure remember everything something anything nothing thing way time first next und die der das`)
 
-	// denials are words that make an order forbid.
+	// denials are words that make an order a prohibition.
 	denials = set(`not never don't dont doesn't no without avoid stop nicht niemals kein nunca jamais cannot can't mustn't shouldn't instead`)
 
-	// orders are words that give orders; they stand in every second directive.
+	// orders are words that give orders; every second directive has one.
 	orders = set(`always never must mustn't not don't dont no avoid stop prefer only instead rather should shouldn't immer niemals nicht
 		use using run do keep write add create make change fix update follow ensure whether`)
 
-	// generic are words that many requests of programmers hold.
+	// generic are words in many programmers' requests.
 	generic = set(`file code test function method class line command error bug issue problem change project repo repository app value name
 		type data run build work output input result fail failed failure string list user server api request
 		new old same other correct right wrong good bad better commit branch version script folder directory path

@@ -7,8 +7,7 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Config are the settings of the module rehydrator, which brings turns back
-// that someone refers to.
+// Config holds the settings of the module rehydrator, which restores turns that someone refers to.
 type Config struct {
 	TriggerPhrases      []string `json:"triggerPhrases"      yaml:"triggerPhrases"`
 	MaxRehydrated       int      `json:"maxRehydrated"       yaml:"maxRehydrated"`
@@ -18,13 +17,13 @@ type Config struct {
 	Scope               string   `json:"scope"               yaml:"scope"`
 	Placement           string   `json:"placement"           yaml:"placement"`
 
-	// EmbeddingModel is a model of the workspace's own provider with which its archive
-	// is embedded and searched beside the text; empty if none. It is the workspace's: what
-	// a key or a request sets here counts for nothing.
+	// EmbeddingModel is a model of the workspace's own provider that embeds the archive for search
+	// in addition to text search; "" disables it. Only the workspace's setting counts: those of a
+	// key or a request are ignored.
 	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 }
 
-// DefaultConfig returns the settings of a workspace that has set nothing.
+// DefaultConfig returns the settings of a workspace without its own.
 func DefaultConfig() Config {
 	return Config{
 		TriggerPhrases:      []string{},
@@ -40,7 +39,7 @@ func DefaultConfig() Config {
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
 
-// Description returns what the module says of itself.
+// Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
 		Name: Name, Title: "earlier turns", Header: "rehydrated", IsStandard: true,

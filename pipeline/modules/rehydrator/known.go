@@ -7,11 +7,11 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// leastAlike is the share of the words of two questions from which on they are the same one.
+// leastAlike is the minimum share of common words at which two questions count as the same.
 const leastAlike = 0.8
 
-// has reports whether a hit says nothing that the request does not say: its messages, in the same
-// words, or an earlier copy of the question itself.
+// has reports whether the request already contains a hit: its messages, in the same words, or an
+// earlier copy of the question itself.
 func (q *question) has(hit []conversation.Message) (bool, error) {
 	if q.texts == nil {
 		q.texts = map[string]bool{}
@@ -41,7 +41,7 @@ func squeezed(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
 }
 
-// isAlike reports whether two squeezed texts are mostly of the same words.
+// isAlike reports whether two squeezed texts share most of their words.
 func isAlike(a, b string) bool {
 	first, second := wordsOf(a), wordsOf(b)
 	both := 0

@@ -7,10 +7,10 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// quoted finds what stands in backquotes or quotation marks.
+// quoted finds text in backquotes or quotation marks.
 var quoted = expression.New("`([^`\n]{4,120})`" + `|"([^"\n]{8,120})"|“([^”\n]{8,120})”`)
 
-// named finds what a text calls something by: paths and files, symbols, hashes and ids.
+// named matches names: paths and files, symbols, hashes and ids.
 var named = expression.New(`(?:[\w.@~-]*/)+[\w.@-]+` + // paths
 	`|\b[\w-]+\.[a-z]{1,5}\b` + // files
 	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols
@@ -22,8 +22,7 @@ const (
 	minQuote = 16 // bytes: shorter quotations are mostly commands
 )
 
-// names returns what a text calls things by, each once: quotations of several words
-// first.
+// names returns the names in a text, each once: quotations of several words first.
 func names(text string) []string {
 	text = withoutLogs(ends(text))
 	var found []string
@@ -46,9 +45,8 @@ func names(text string) []string {
 	return found
 }
 
-// logged finds lines of a log: with a time of day, or with three members such as session=12.
+// logged matches lines of a log: with a time of day, or with three members such as session=12.
 var logged = expression.New(`(?m)^.*(?:\b\d\d:\d\d:\d\d\b|(?:\b\w+=\S*\s.*){2}\b\w+=).*$`)
 
-// withoutLogs returns a text without the lines of a log that stand in it: a name in them is not
-// what a person refers to.
+// withoutLogs returns a text without lines of a log, because people don't refer to names in them.
 func withoutLogs(text string) string { return logged.ReplaceAllString(text, "") }

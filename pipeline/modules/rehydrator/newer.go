@@ -18,7 +18,7 @@ var asksForOlder = expression.New(`(?i)\b(?:earlier|first|original(?:ly)?|initia
 
 // current returns messages without the calls, and their results, that a newer call of the request
 // has outdated, and the newest call that outdates the document's own. from is the place of the
-// first message. If onlyShown, calls that the prompt doesn't show outdate nothing but what was read.
+// first message. If onlyShown, calls that the prompt doesn't show can outdate only reads.
 func (q *question) current(document *search.Document, messages []conversation.Message, from int, hidden part, onlyShown bool) (kept []conversation.Message, newer archive.Pointer, err error) {
 	if onlyShown && asksForOlder.MatchString(q.typed) {
 		return messages, newer, nil
@@ -51,7 +51,7 @@ func (q *question) current(document *search.Document, messages []conversation.Me
 	return kept, newer, nil
 }
 
-// isOwn reports whether a call is the one of a document, and not one beside it.
+// isOwn reports whether a call is the call of a document, and not a neighbor.
 func isOwn(document *search.Document, block *conversation.Block) bool {
 	return document.Kind == search.Call && document.Tool == block.Name &&
 		!slices.ContainsFunc(document.Paths, func(path string) bool { return !strings.Contains(block.Text, path) })
@@ -90,7 +90,8 @@ func (q *question) newer(block *conversation.Block, from int, hidden part, onlyS
 	return by, nil
 }
 
-// telling returns words of which a message with a call of the same file or command has one.
+// telling returns words such that every message with a call of the same file or command has one of
+// them.
 func telling(call *ledger.Call) []pipeline.Words {
 	var words []pipeline.Words
 	add := func(text string) {
@@ -111,8 +112,8 @@ func telling(call *ledger.Call) []pipeline.Words {
 	return words
 }
 
-// supersedes reports whether a newer call leaves an older one outdated: the same call or command
-// again, or another version of its file. isHidden says that only what was read counts.
+// supersedes reports whether a newer call outdates an older one: the same call or command again, or
+// another version of its file. isHidden limits it to reads.
 func supersedes(newer, older *ledger.Call, isSame, isHidden bool) bool {
 	if isSame && newer.Tool == older.Tool || older.Command != "" && older.Plain() != "" && newer.Plain() == older.Plain() {
 		return !isHidden || len(older.Reads) > 0
@@ -137,8 +138,8 @@ func supersedes(newer, older *ledger.Call, isSame, isHidden bool) bool {
 	return false
 }
 
-// isSameFile reports whether two paths name one file: a relative one with a folder and an
-// absolute one that ends in it do.
+// isSameFile reports whether two paths name one file: a relative path with a folder matches an
+// absolute one that ends in it.
 func isSameFile(a, b string) bool {
 	a, b = strings.TrimPrefix(a, "./"), strings.TrimPrefix(b, "./")
 	if len(a) < len(b) {
@@ -147,8 +148,8 @@ func isSameFile(a, b string) bool {
 	return a == b || strings.HasPrefix(a, "/") && !strings.HasPrefix(b, "/") && strings.Contains(b, "/") && strings.HasSuffix(a, "/"+b)
 }
 
-// ended returns the message behind the result of a call of a message; 0 if the call failed or has
-// no result.
+// ended returns the message after the result of a call of a message; 0 if the call failed or has no
+// result.
 func (q *question) ended(call *ledger.Call, id string, at int) (to int, err error) {
 	for next := at + 1; next < q.newest && q.exchange.Digests[next].Flags.Has(conversation.HasResult); next++ {
 		message, err := q.exchange.Message(next)
@@ -160,7 +161,7 @@ func (q *question) ended(call *ledger.Call, id string, at int) (to int, err erro
 			if block.Kind != conversation.ToolResult || block.ID != id {
 				continue
 			}
-			if ledger.Failed(block) && call.Command == "" { // a command whose tests failed has a newer log
+			if ledger.Failed(block) && call.Command == "" { // after failed tests, a command has a newer log
 				return 0, nil
 			}
 			return next + 1, nil

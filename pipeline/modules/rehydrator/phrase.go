@@ -9,8 +9,8 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// The words that phrases are made of. A phrase says that something was said, seen or
-// done; the words before and earlier alone do not.
+// The words of phrases. A phrase means that something was said, seen or done; the words before and
+// earlier alone do not.
 const (
 	person = `(?:you|we|i|they|claude|it)`
 
@@ -29,7 +29,7 @@ const (
 		`sessions?|conversations?|discussions?|reports?|summary|summaries|reviews?|designs?|findings?|measurements?|decisions?)`
 )
 
-// phrases are the ways in which people refer to what was; each is one sentence's.
+// phrases are the ways in which people refer to earlier turns; each is one sentence's.
 var phrases = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		// "earlier you ran a command", "the number you told me at the beginning"
@@ -55,16 +55,16 @@ var phrases = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// orders begin sentences that tell to keep something in mind rather than ask for it.
+// orders match sentences that ask to keep something in mind.
 var orders = expression.New(`^(?:please )?(?:always |never )?(?:remember|recall|note|keep in mind|don't forget)(?: to\b| that\b|:|,)`)
 
 const (
-	maxTyped    = 4 << 10 // bytes of a typed text that are looked through, from its beginning and from its end
-	maxSentence = 400     // bytes: longer ones are pasted
+	maxTyped    = 4 << 10 // bytes of a typed text that are searched, at its beginning and at its end
+	maxSentence = 400     // bytes; longer ones are pasted
 )
 
-// refers returns the sentences of a typed text that refer to what was; extra are
-// further phrases, in small letters.
+// refers returns the sentences of a typed text that refer to earlier turns; extra are further
+// phrases, in lower case.
 func refers(typed string, extra []string) []string {
 	var found []string
 	for _, sentence := range sentences(typed) {
@@ -93,8 +93,9 @@ func isReference(low string, extra []string) bool {
 	return false
 }
 
-// isCued reports whether a sentence holds one of the words of which each phrase has at
-// least one: most sentences hold none, and the phrases take a hundred times as long.
+// isCued reports whether a sentence holds a cue word. Each phrase has at least one of them. The
+// check is worth it because most sentences hold no cue and the phrases take a hundred times as
+// long.
 func isCued(low string) bool {
 	for word := range strings.FieldsFuncSeq(low, func(r rune) bool { return r < 'a' || r > 'z' }) {
 		switch word {
@@ -107,8 +108,7 @@ func isCued(low string) bool {
 	return false
 }
 
-// sentences returns what a person wrote in a text, in sentences: not the code, the
-// quotations and the logs in it.
+// sentences returns the sentences that a person wrote in a text, without code, quotations and logs.
 func sentences(typed string) []string {
 	var found []string
 	fenced := false
@@ -140,7 +140,7 @@ func ends(text string) string {
 	return strings.ToValidUTF8(text[:maxTyped], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxTyped:], "")
 }
 
-// sentenceEnd returns where the first sentence of a line ends.
+// sentenceEnd returns the end of the first sentence of a line.
 func sentenceEnd(text string) int {
 	for i, r := range text {
 		next := i + utf8.RuneLen(r)

@@ -11,19 +11,19 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// What answers a plain question, one that refers to nothing said before: where people ask
-// for a fact, what they or the model said of it in a compressed turn comes back. The figures
-// come from make bench-memory on the published sets, and on what people type in the middle of
-// coding sessions, where next to nothing should come back.
+// The parameters for a plain question, one that refers to no earlier turn. If people ask for a
+// fact, the earlier words about it in a compressed turn come back. The values come from make
+// bench-memory on the published sets, and on messages typed in the middle of coding sessions, where
+// almost no turn should come back.
 const (
-	plainShare  = 0.36  // of the setting similarityThreshold, which the best document must reach where nothing but talk is
+	plainShare  = 0.36  // of the setting similarityThreshold, which the best document must reach if the history is only talk
 	besideShare = 0.4   // of the best document's score, which others must reach
-	plainTokens = 1_000 // of the block at most
-	leastWanted = 3     // terms that a question must have
-	mostMatches = 40    // documents that are looked at
+	plainTokens = 1_000 // limit of the block
+	leastWanted = 3     // minimum of terms in a question
+	mostMatches = 40    // documents that are examined
 )
 
-// asking begins sentences that ask for a fact, and not for something to be done.
+// asking begins sentences that ask for a fact, and not for an action.
 var asking = expression.New(`^(?:(?:and|but|so|ok|okay|hey|hi|also|then|now|well|just|by the way|again)[, ]+)*(?:` +
 	`what|when|where|who|whose|whom|which|why|how (?:many|much|long|often|old|far|did|does|do|has|have|had|was|were)|` +
 	`(?:in|on|at|for|from|to|with) (?:what|which|whom|how)|did|does|do i|is|are|was|were|has|have|had|am i|` +
@@ -39,8 +39,8 @@ var askingElsewhere = expression.New(`^[¿¡ ]*(?:(?:und|et|y|e|aber|mais|pero|m
 	`wanneer|waar|wie|wat|welke?|hoeveel|kiedy|gdzie|kto|co|jak|ile` +
 	`)(?:[ ,']|$)`)
 
-// asks reports whether a sentence in small letters asks for a fact. In letters other than
-// Latin ones a question is told by its mark alone.
+// asks reports whether a sentence in lower case asks for a fact. In other scripts than Latin
+// only the question mark identifies a question.
 func asks(low string) bool {
 	if end, _ := utf8.DecodeLastRuneInString(low); end != '?' && end != '？' && end != '؟' {
 		return false
@@ -60,8 +60,8 @@ func plain(typed string) []string {
 	return found
 }
 
-// fromTalk returns what was said in hidden messages and answers words, best first; nothing
-// where calls, or messages in plain sight, answer better: a model can call again.
+// fromTalk returns hidden text messages that answer words, best first. It returns no messages if
+// calls, or messages in plain sight, answer better, since a model can call again.
 func (q *question) fromTalk(hidden part, words string) ([]found, error) {
 	config := configOf(q.exchange)
 	asked := search.Ask(words)
@@ -107,8 +107,8 @@ func (q *question) fromTalk(hidden part, words string) ([]found, error) {
 	return back, nil
 }
 
-// hasCalls reports whether the model has called tools before: then it can look again, and what
-// was said of files and commands may have changed since.
+// hasCalls reports whether the model has called tools before. Then it can look again, and older
+// statements about files and commands may be outdated.
 func (q *question) hasCalls() bool {
 	return slices.ContainsFunc(q.exchange.Digests[:q.newest], func(d conversation.Digest) bool { return d.Flags.Has(conversation.HasResult) })
 }

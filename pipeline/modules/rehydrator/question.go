@@ -14,7 +14,7 @@ import (
 	"palimpsest/pipeline/cores"
 )
 
-// question is what the newest message asks of the turns before it.
+// question is the newest message's question about earlier turns.
 type question struct {
 	exchange  *pipeline.View
 	newest    int // its message
@@ -38,14 +38,14 @@ type readTurn struct {
 	messages []conversation.Message
 }
 
-// mostCandidates bounds the turns that are cut into documents for one question: 24
-// turns of a real session are some 65 KB.
+// mostCandidates bounds the turns that are cut into documents for one question: 24 turns of a real
+// session are some 65 KB.
 const mostCandidates = 24
 
-// runTurns is how many turns a core looks through at a time.
+// runTurns is how many turns a core searches at a time.
 const runTurns = 8
 
-// hidden returns the messages that the prompt does not show as they came.
+// hidden returns the messages that the prompt does not show unchanged.
 func (q *question) hidden() part {
 	hidden := part{question: q, messages: make([]bool, q.newest)}
 	projection := q.exchange.Projection
@@ -85,18 +85,19 @@ func (p *part) holding(names []string) part {
 	return kept
 }
 
-// mostHolding is how many compressed messages may hold a name that brings one of them back:
-// a name in more of them is what the whole conversation is about.
+// mostHolding is how many compressed messages may hold a name that brings one of them back. A name
+// in more of them is the topic of the whole conversation.
 const mostHolding = 6
 
-// namesShare is the score that a document which holds one of the names must reach: else the
-// letters stand in it by chance, as "agent/session" may mean either.
+// namesShare is the minimum score of a document that holds one of the names. Otherwise the letters
+// may match by chance, as "agent/session" may mean either.
 const namesShare = 0.2
 
-// holders counts the request's messages before the newest that hold a name, up to most: of those that the part has, or of the others.
+// holders counts the request's messages before the newest that hold a name, up to most: those in
+// the part if own, otherwise the others.
 func (p *part) holders(quoted pipeline.Words, own bool, most int) int {
 	holders := 0
-	for i, isOwn := range slices.Backward(p.messages) { // what is spoken of is mostly recent
+	for i, isOwn := range slices.Backward(p.messages) { // people mostly refer to recent messages
 		if isOwn == own && p.question.exchange.Holds(i, quoted) {
 			if holders++; holders == most {
 				break
@@ -106,14 +107,14 @@ func (p *part) holders(quoted pipeline.Words, own bool, most int) int {
 	return holders
 }
 
-// absent returns the question's names that a few hidden messages hold and no other does.
+// absent returns the question's names that only a few hidden messages hold.
 func (q *question) absent(hidden part) []string {
 	if hidden.count == 0 {
 		return nil
 	}
 	var absent []string
 	for _, name := range q.names {
-		// Most names are nowhere: the hidden ones alone are looked through for those.
+		// Most names are absent everywhere, so only the hidden messages are searched first.
 		quoted := pipeline.Quote(name)
 		if held := hidden.holders(quoted, true, mostHolding+1); held > 0 && held <= mostHolding && hidden.holders(quoted, false, 1) == 0 {
 			absent = append(absent, name)
@@ -134,9 +135,9 @@ func (q *question) unknown() []string {
 	return unknown
 }
 
-// fromBody returns the documents among hidden messages that answer words with at
-// least a score, best first. answered says that a message in plain sight answers at
-// least as well, so that nothing need come back.
+// fromBody returns the documents among hidden messages that answer words with at least a score,
+// best first. answered means that a message in plain sight answers at least as well, so that no
+// document needs to come back.
 func (q *question) fromBody(hidden part, words string, threshold float64, isName bool) (back []found, answered bool, err error) {
 	asked := search.Ask(words)
 	turns, err := q.candidates(hidden, asked)
@@ -171,8 +172,8 @@ func (q *question) fromBody(hidden part, words string, threshold float64, isName
 	return back, false, nil
 }
 
-// backCurrent returns what a document brings back: of a call that a newer one outdates, the newer
-// one; nothing if the prompt shows that.
+// backCurrent returns the messages that a document brings back. If a newer call outdates the
+// document's call, it returns the newer one, or no messages if the prompt shows that.
 func (q *question) backCurrent(match *search.Match, hidden part, onlyShown bool) (one found, isCurrent bool, err error) {
 	if one, err = q.back(match); err != nil || match.Document.Kind != search.Call {
 		return one, err == nil, err
@@ -194,7 +195,7 @@ func hasCall(messages []conversation.Message) bool {
 	return slices.ContainsFunc(messages, func(message conversation.Message) bool { return message.Flags().Has(conversation.HasCall) })
 }
 
-// back returns what a document brings back.
+// back returns the messages that a document brings back.
 func (q *question) back(match *search.Match) (found, error) {
 	item := archive.Pointer{From: match.Document.From, To: match.Document.To}.String()
 	messages, err := q.read(match.Document.From, match.Document.To)
@@ -211,8 +212,8 @@ func (q *question) isBack(item string) bool {
 	return false
 }
 
-// quoting returns how the request's client writes words: with the letters of any language, or
-// with those of ASCII alone.
+// quoting returns how the request's client escapes words: with the letters of any language, or with
+// ASCII only.
 func (q *question) quoting() func(string) pipeline.Words {
 	other := strings.IndexFunc(q.typed, func(r rune) bool { return r >= utf8.RuneSelf })
 	if other < 0 {
@@ -225,8 +226,8 @@ func (q *question) quoting() func(string) pipeline.Words {
 	return pipeline.QuoteASCII
 }
 
-// candidates returns the turns that hold most of what is asked, in order. Without
-// hidden messages do not exist.
+// candidates returns the turns that hold most of the question's terms, in order; nil without hidden
+// messages.
 func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, error) {
 	if hidden.count == 0 {
 		return nil, nil
@@ -240,7 +241,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 	quoted, quote := make([]pipeline.Words, len(asked.Wanted)), q.quoting()
 	having := make([]int, len(asked.Wanted))
 	for i, wanted := range asked.Wanted {
-		if !search.IsHint(wanted.Text) { // no message holds what is only a hint
+		if !search.IsHint(wanted.Text) { // no message holds a mere hint
 			quoted[i] = quote(cmp.Or(wanted.Written, wanted.Text))
 		}
 	}
@@ -302,8 +303,8 @@ const (
 	closing = "</rehydrated-context>"
 )
 
-// text returns the block that brings documents back within the config's budget, what
-// it holds, and how well that answers.
+// text returns the block that brings documents back within the config's budget, its items, and
+// their scores.
 func (q *question) text(back *recovery) (text string, items, scores []string) {
 	hits := make([][]conversation.Message, len(back.found))
 	budget := configOf(q.exchange).MaxTokens - q.exchange.CountText(opening+closing)
@@ -340,8 +341,8 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	return block.String(), items, scores
 }
 
-// snippets returns of each hit the lines around names. Of two that have most of their lines in
-// common the newer one stays: the other is an older version.
+// snippets returns the lines around names of each hit. Of two that share most of their lines the
+// newer one stays because the other is an older version.
 func (q *question) snippets(back []found, names []string, budget int) []string {
 	texts := make([]string, len(back))
 	for i := range back[:min(len(back), mostSnippets)] {
@@ -360,7 +361,8 @@ func (q *question) snippets(back []found, names []string, budget int) []string {
 	return texts
 }
 
-// haveMuchInCommon reports whether half of the lines of the shorter of two texts stand in the other.
+// haveMuchInCommon reports whether half of the lines of the shorter of two texts occur in the
+// other.
 func haveMuchInCommon(a, b string) bool {
 	first, second := linesIn(a), linesIn(b)
 	both := 0
@@ -372,7 +374,7 @@ func haveMuchInCommon(a, b string) bool {
 	return both > 0 && 2*both >= min(len(first), len(second))
 }
 
-// linesIn returns the lines of a text that say something, without numbers before them.
+// linesIn returns the meaningful lines of a text, without numbers before them.
 func linesIn(text string) map[string]bool {
 	lines := map[string]bool{}
 	for line := range strings.Lines(text) {

@@ -22,9 +22,9 @@ type Module struct {
 	archive archive.Searcher
 }
 
-// New returns the module. archive finds messages that the request does not hold: of a history
-// that the client has left out, and of earlier sessions. Without it, nil, the module brings back what the request
-// itself holds in compressed turns, and nothing else.
+// New returns the module. archive finds messages outside the request: of a history that the client
+// has left out, and of earlier sessions. If it is nil, the module only restores compressed turns of
+// the request itself.
 func New(archive archive.Searcher) *Module { return &Module{archive: archive} }
 
 // Name implements pipeline.Module.
@@ -33,7 +33,7 @@ func (*Module) Name() string { return Name }
 // found is one document that comes back.
 type found struct {
 	pointer  string // for the reader
-	item     string // says which document it is, to anyone who has the lane
+	item     string // identifies the document within the lane
 	from     int    // its first message in the request
 	messages []conversation.Message
 	score    float64
@@ -57,7 +57,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		exchange: exchange, newest: at, typed: typed,
 		sentences: refers(typed, config.TriggerPhrases),
 	}
-	if exchange.Projection != nil || exchange.Class.Marker.Found() { // else no name is looked for
+	if exchange.Projection != nil || exchange.Class.Marker.Found() { // otherwise no name is searched for
 		question.names = names(typed)
 	}
 	back, err := m.recover(ctx, &question)
@@ -78,14 +78,14 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 func newest(exchange *pipeline.View) (at int, isNew bool) {
 	for i := len(exchange.Digests) - 1; i >= exchange.LastLength(); i-- {
 		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
-			// Text beside results is the client's: a skill that it loads, a notice.
+			// Text next to results comes from the client: a skill that it loads, a notice.
 			return i, digest.Flags.Has(conversation.HasTyped) && !digest.Flags.Has(conversation.HasResult)
 		}
 	}
 	return 0, false
 }
 
-// typedText returns what a person typed in a message.
+// typedText returns the text that a person typed in a message.
 func typedText(exchange *pipeline.View, at int) (string, error) {
 	message, err := exchange.Message(at)
 	if err != nil {
@@ -95,7 +95,7 @@ func typedText(exchange *pipeline.View, at int) (string, error) {
 	for i := range message.Blocks {
 		if block := &message.Blocks[i]; block.Kind == conversation.Text && conversation.IsTyped(block.Text) {
 			text := strings.TrimSpace(conversation.WithoutReminders(block.Text))
-			if !strings.HasPrefix(text, "<") { // a notice of the client's in a tag that we do not know
+			if !strings.HasPrefix(text, "<") { // a client's notice in an unknown tag
 				typed = append(typed, text)
 			}
 		}
@@ -103,20 +103,20 @@ func typedText(exchange *pipeline.View, at int) (string, error) {
 	return strings.Join(typed, "\n"), nil
 }
 
-// recovery is what is to come back.
+// recovery is the result of a search.
 type recovery struct {
 	found   []found // best first
-	words   string  // what they answer
-	trigger string  // what called for them: "phrase", "archive", nameTrigger, or plainTrigger
+	words   string  // the searched words
+	trigger string  // the cause: "phrase", "archive", nameTrigger, or plainTrigger
 }
 
-// plainTrigger is a question that refers to nothing, nameTrigger a name that the prompt lacks.
+// plainTrigger is a question without a reference, nameTrigger a name that the prompt lacks.
 const (
 	plainTrigger = "question"
 	nameTrigger  = "name"
 )
 
-// recover finds what is to come back.
+// recover searches for the documents to bring back.
 func (m *Module) recover(ctx context.Context, question *question) (recovery, error) {
 	hidden := question.hidden()
 	if len(question.sentences)+len(question.names) > 0 {
@@ -136,8 +136,8 @@ func (m *Module) recover(ctx context.Context, question *question) (recovery, err
 	return recovery{back, words, plainTrigger}, err
 }
 
-// referred finds what the question refers to or names. answered says that the prompt shows
-// it.
+// referred finds the documents that the question refers to or names. answered means that the prompt
+// shows them.
 func (m *Module) referred(ctx context.Context, question *question, hidden part) (back recovery, answered bool, err error) {
 	if words := question.words(); words != "" {
 		found, answered, err := question.fromBody(hidden, words, configOf(question.exchange).SimilarityThreshold, false)
@@ -159,9 +159,9 @@ func (m *Module) referred(ctx context.Context, question *question, hidden part) 
 	return back, false, err
 }
 
-// fromArchive returns what the archive holds beside the request's own messages: of
-// the lane's session where the client has left something out, and of the sessions in
-// the config's scope where a sentence refers to something.
+// fromArchive searches the archive outside the request's own messages: in the lane's session if the
+// client has left something out, and in the sessions in the config's scope if a sentence refers to
+// something.
 func (m *Module) fromArchive(ctx context.Context, question *question) (recovery, error) {
 	exchange, config := question.exchange, configOf(question.exchange)
 	query := archive.Query{Text: question.words(), Limit: 4 * config.MaxRehydrated}
@@ -214,8 +214,8 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 	return back, nil
 }
 
-// bound bounds a query to the sessions whose text may come into the prompt of an exchange, and reports
-// whether there can be one.
+// bound limits a query to the sessions whose text may come into the prompt of an exchange, and
+// reports whether there can be one.
 func bound(query *archive.Query, scope string, exchange *pipeline.View) bool {
 	switch {
 	case scope == pipeline.ScopeWorkspace:
@@ -234,7 +234,7 @@ func bound(query *archive.Query, scope string, exchange *pipeline.View) bool {
 	return true
 }
 
-// where tells a reader of the prompt where a hit comes from.
+// where describes the source of a hit to the model.
 func where(hit *archive.Hit, session uuid.UUID) string {
 	if hit.Session == session {
 		return "from before this conversation was summarised"
@@ -242,8 +242,8 @@ func where(hit *archive.Hit, session uuid.UUID) string {
 	return "from an earlier session"
 }
 
-// words is what is searched for where sentences refer to something: the whole text
-// where it is short, else those sentences.
+// words returns the search text of a question with references: the whole text if it is short, else
+// those sentences.
 func (q *question) words() string {
 	if len(q.sentences) > 0 && len(q.typed) <= maxSentence {
 		return q.typed

@@ -11,16 +11,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// The sizes of what a name brings back.
+// The sizes of the snippets for a name.
 const (
 	snippetTokens = 250 // of one document
 	mostSnippets  = 3
 	aroundName    = 3   // lines before and after one that holds a name
-	fewLines      = 8   // of a result whose call alone holds a name
+	fewLines      = 8   // of a result if only its call holds a name
 	longestLine   = 300 // bytes of a line
 )
 
-// replaced are the arguments that hold the text which an edit replaced.
+// replaced are the arguments with the text that an edit replaced.
 var replaced = []string{"old_string", "old_str", "oldText", "oldString", "old_text"} //nolint:gochecknoglobals // never changes
 
 // snippet returns the lines of messages around names, in at most so many tokens. Calls and
@@ -48,7 +48,7 @@ func snippet(messages []conversation.Message, names []string, budget int, count 
 		if at < 0 || at >= len(lines) || kept[at] {
 			return true
 		}
-		cost := count(shortLine(lines[at], names)) + 2 // with what stands for a gap
+		cost := count(shortLine(lines[at], names)) + 2 // and a gap
 		if cost > budget {
 			return false
 		}
@@ -73,7 +73,7 @@ func snippet(messages []conversation.Message, names []string, budget int, count 
 	return joined(lines, kept, names)
 }
 
-// says reports whether lines hold a name, and more of what it names than the beginning of a file.
+// says reports whether lines hold a name, and more about it than the beginning of a file.
 func says(lines, names []string) bool {
 	result := slices.Index(lines, "[result]")
 	for i, line := range lines {
@@ -87,7 +87,7 @@ func says(lines, names []string) bool {
 	return false
 }
 
-// groups returns the blocks of messages: each call with its result, and each text by itself.
+// groups returns the blocks of messages: each call with its result, and each text on its own.
 func groups(messages []conversation.Message) [][]conversation.Block {
 	var all [][]conversation.Block
 	calls := map[string]int{}
@@ -111,7 +111,7 @@ func groups(messages []conversation.Message) [][]conversation.Block {
 	return all
 }
 
-// linesOf returns a block in lines, without reminders. Of an edit the replaced text is left out.
+// linesOf returns a block in lines, without reminders and without the replaced text of an edit.
 func linesOf(block conversation.Block) []string {
 	text := strings.TrimSpace(conversation.WithoutReminders(block.Text))
 	switch block.Kind {
@@ -173,10 +173,10 @@ func shortLine(line string, names []string) string {
 	return strings.ToValidUTF8(line[from:from+longestLine], "") + gap
 }
 
-// gap stands for what was left out.
+// gap marks an omission.
 const gap = "[…]"
 
-// joined returns the kept lines, with a gap where others stood between them.
+// joined returns the kept lines, with a gap at each omission.
 func joined(lines []string, kept []bool, names []string) string {
 	var text []string
 	missing := false

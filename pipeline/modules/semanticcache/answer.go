@@ -8,10 +8,10 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// MaxAnswer is the largest answer that is kept, in bytes as the provider sent it.
+// MaxAnswer is the largest answer to keep, in bytes as the provider sent it.
 const MaxAnswer = 256 << 10
 
-// Answered is what is known of an answer that has come to its end.
+// Answered is a finished answer.
 type Answered struct {
 	Rules      wire.Reuse // of its format
 	Complete   bool       // it reached its regular end
@@ -19,8 +19,8 @@ type Answered struct {
 	Messages   []conversation.Message
 }
 
-// IsKept reports whether an answer may be given again: a whole one that says
-// something and calls no tool, and that neither the provider nor a limit cut short.
+// IsKept reports whether an answer may be given again: it is complete, has text and no tool call,
+// and neither the provider nor a limit cut it short.
 func (a Answered) IsKept() bool {
 	if !a.Complete || !slices.Contains(a.Rules.Ends, a.StopReason) || len(a.Messages) == 0 {
 		return false

@@ -16,7 +16,7 @@ import (
 
 const (
 	keepTimeout  = 10 * time.Second
-	queueLength  = 256         // answers that may wait to be kept
+	queueLength  = 256         // answers that may wait in the queue
 	knownAnswers = 64 << 20    // bytes of answers in memory
 	knownAge     = time.Minute // bounds how long an answer outlives its row in memory
 )
@@ -30,7 +30,7 @@ type Store interface {
 	Put(ctx context.Context, workspace tenants.WorkspaceID, entry Entry, expires time.Time) error
 }
 
-// Services is what a Cache works with.
+// Services are the dependencies of a Cache.
 type Services struct {
 	Store  Store
 	Secret []byte // makes keys
@@ -42,14 +42,14 @@ type Services struct {
 	Patience time.Duration
 }
 
-// DefaultPatience is little beside what a model takes to answer.
+// DefaultPatience is short compared with a model's time to answer.
 const DefaultPatience = 100 * time.Millisecond
 
-// Cache gives answers again to the same question, for workspaces that have turned the module on.
+// Cache reuses answers for identical questions, in workspaces that have turned the module on.
 type Cache struct {
 	Services
 
-	known *localcache.Cache[[32]byte, Entry] // by key, which is made of the workspace, too
+	known *localcache.Cache[[32]byte, Entry] // by key, which includes the workspace
 
 	queue   chan keptAnswer
 	stop    chan struct{}
@@ -78,7 +78,7 @@ func NewCache(services Services) (*Cache, error) {
 	return &Cache{Services: services, known: known, queue: make(chan keptAnswer, queueLength), stop: make(chan struct{})}, nil
 }
 
-// Start starts what keeps answers.
+// Start starts the writer of the queue.
 func (c *Cache) Start() {
 	c.stopped.Go(func() {
 		for {
@@ -95,16 +95,16 @@ func (c *Cache) Start() {
 	})
 }
 
-// Stop keeps what is waiting and ends. It may be called twice.
+// Stop writes the queued answers and stops the writer. It may be called twice.
 func (c *Cache) Stop() {
 	c.once.Do(func() { close(c.stop) })
 	c.stopped.Wait()
 }
 
-// Forget drops the answers in memory: some may be gone from the store.
+// Forget drops the answers in memory because some may be gone from the store.
 func (c *Cache) Forget() { c.known.Clear() }
 
-// put keeps an answer. What fails is not tried again: it is a cache.
+// put stores an answer. It does not retry because losing a cache entry is harmless.
 func (c *Cache) put(kept keptAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)
 	defer cancel()
@@ -115,9 +115,9 @@ func (c *Cache) put(kept keptAnswer) {
 	}
 }
 
-// Look looks for an answer to a request whose report says pipeline.CacheMiss, and notes in report what
-// happened. It returns nil for a request that is not for the cache. It never fails: what goes wrong is in the
-// report, and the request goes on.
+// Look looks for an answer to a request whose report says pipeline.CacheMiss, and notes the outcome
+// in report. It returns nil for a request that must not use the cache. It never fails: errors go to
+// the report, and the request goes on.
 func (c *Cache) Look(ctx context.Context, report *pipeline.Report, request Request) (asked *Lookup) {
 	ctx, span := spans.Start(ctx, "look for a kept answer")
 	defer span.End()

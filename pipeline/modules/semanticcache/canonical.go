@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// errAmbiguous says that a body can be read in more than one way.
+// errAmbiguous means that a body can be read in more than one way.
 var errAmbiguous = errors.New("ambiguous body")
 
-// object is a JSON object cut at its members.
+// object is a JSON object split into its members.
 type object map[string]json.RawMessage
 
-// readObject cuts an object. A member that stands in it twice, and text that is not
-// Unicode, could be read otherwise by the provider: they are errAmbiguous.
+// readObject splits an object. It returns errAmbiguous for a duplicate member or for text that is
+// not Unicode, because the provider could read them differently.
 func readObject(raw json.RawMessage) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -40,7 +40,7 @@ func readObject(raw json.RawMessage) (object, error) {
 	return members, nil
 }
 
-// text returns a string member; false if it is missing or none.
+// text returns a string member; false if it is missing or not a string.
 func (o object) text(name string) (string, bool) {
 	var text string
 	raw, has := o[name]
@@ -50,9 +50,9 @@ func (o object) text(name string) (string, bool) {
 	return text, true
 }
 
-// appendCanonical appends a value without what does not count: white space, the
-// order of members, how text is escaped, and cache markers. Numbers stay as they
-// are written. What may be read in two ways is errAmbiguous.
+// appendCanonical appends a value without irrelevant differences: white space, the order of
+// members, how text is escaped, and cache markers. Numbers stay as written. It returns errAmbiguous
+// for a value with two readings.
 func appendCanonical(out []byte, raw json.RawMessage) ([]byte, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -98,7 +98,7 @@ func (o object) appendCanonical(out []byte) ([]byte, error) {
 	first := true
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if name == "cache_control" && isMarker(o[name]) {
-			continue // says what the provider may cache, not what it is asked
+			continue // a hint for the provider's cache, not a part of the question
 		}
 		if !first {
 			out = append(out, ',')
@@ -113,8 +113,8 @@ func (o object) appendCanonical(out []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// isMarker reports whether a member called cache_control is a cache marker and not,
-// say, a tool's parameter of that name.
+// isMarker reports whether a member called cache_control is a cache marker and not, for example, a
+// tool's parameter of that name.
 func isMarker(raw json.RawMessage) bool {
 	marker, err := readObject(raw)
 	if err != nil {
@@ -127,13 +127,13 @@ func isMarker(raw json.RawMessage) bool {
 func appendText(out []byte, text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a string is always written
+		panic(err) // a string can always be encoded
 	}
 	return append(out, quoted...)
 }
 
-// isPlain reports whether a string was read as it was sent: a half of a surrogate
-// pair or a byte that is not UTF-8 would have become U+FFFD.
+// isPlain reports whether a string was decoded without loss: a half of a surrogate pair or a byte
+// that is not UTF-8 would have become U+FFFD.
 func isPlain(raw json.RawMessage, text string) bool {
 	return utf8.Valid(raw) && !strings.ContainsRune(text, utf8.RuneError)
 }

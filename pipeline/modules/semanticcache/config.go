@@ -2,34 +2,34 @@ package semanticcache
 
 import "palimpsest/pipeline"
 
-// Config are the settings of the module semantic-cache, which answers a
-// single question with the answer to the same one.
+// Config holds the settings of the module semantic-cache, which answers a single question with the
+// answer to the same one.
 type Config struct {
 	// Similarity has no effect.
 	Similarity float64 `json:"similarity" yaml:"similarity"`
 
-	// TTLSeconds is how old an answer may be that is given again.
+	// TTLSeconds is the maximum age of an answer.
 	TTLSeconds int `json:"ttlSeconds" yaml:"ttlSeconds"`
 
 	// EmbeddingModel has no effect.
 	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 
-	// Scope says who shares answers: one of pipeline.Scopes.
+	// Scope is the group that shares answers: one of pipeline.Scopes.
 	Scope string `json:"scope" yaml:"scope"`
 }
 
-// DefaultConfig returns the settings of a workspace that has set nothing.
+// DefaultConfig returns the settings of a workspace without its own.
 func DefaultConfig() Config {
 	return Config{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: pipeline.ScopePerson}
 }
 
-// onlySame says why settings for questions in other words have no effect.
+// onlySame explains why settings for questions in other words have no effect.
 const onlySame = "Only the very same question is answered; questions in other words go to the provider."
 
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
 
-// Description returns what the module says of itself.
+// Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
 		Name: Name, Title: "answers given again", Docs: "answer-cache.md",

@@ -12,24 +12,24 @@ import (
 	"palimpsest/tenants"
 )
 
-// Request is a request that is ready to go out.
+// Request is a request that is ready to be sent.
 type Request struct {
 	Asked
 
 	Config    Config
 	Workspace tenants.WorkspaceID
 	APIKey    uuid.UUID
-	Person    uuid.UUID // the member behind the key
+	Person    uuid.UUID // the member that the API key belongs to
 	Project   string    // the tag of this name; "" if absent
-	EndUser   string    // whom the application speaks for, as session.EndUserID names them; "" if it does not say
-	Session   uuid.UUID // uuid.Nil if it belongs to none
+	EndUser   string    // the application's end user, as session.EndUserID names them; "" if it doesn't say
+	Session   uuid.UUID // uuid.Nil without a session
 
-	HasHistory bool // it is known to be no single question
-	NoStore    bool // nothing of it is to be kept, and nothing that was kept to be its answer
-	BringsKey  bool // it has a provider key of its own: that is for one use, and so is what comes of it
+	HasHistory bool // it is known not to be a single question
+	NoStore    bool // neither store its answer nor serve a stored one
+	BringsKey  bool // it has its own provider key, which is for one use, and so is its answer
 }
 
-// read reads a request; if it is not for the cache, asked is nil and reason says why.
+// read reads a request; if it must not use the cache, asked is nil and reason says why.
 func (r Request) read(secret []byte) (asked *Lookup, reason string) {
 	switch {
 	case r.HasHistory:
@@ -46,11 +46,11 @@ func (r Request) read(secret []byte) (asked *Lookup, reason string) {
 	if reason != "" {
 		return nil, reason
 	}
-	r.Body = nil // it is another's soon
+	r.Body = nil // the caller reuses the body soon
 	return &Lookup{request: r, key: key}, ""
 }
 
-// owner names those who share the answer to a request.
+// owner names the group that shares the answer to a request.
 func (r Request) owner() string {
 	var of string
 	switch {
@@ -68,8 +68,8 @@ func (r Request) owner() string {
 	return of + " " + r.EndUser
 }
 
-// Lookup is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for
-// a request that is not for the cache.
+// Lookup is a request that may be answered from the cache, and whose answer may be kept. It is nil
+// for a request that must not use the cache.
 type Lookup struct {
 	request Request
 	key     Key
@@ -78,7 +78,7 @@ type Lookup struct {
 	isLong  bool   // the answer has more than MaxAnswer bytes
 }
 
-// Entry returns the answer to give again; nil if nothing was found.
+// Entry returns the answer to give again; nil if absent.
 func (l *Lookup) Entry() *Entry {
 	if l == nil {
 		return nil
@@ -107,13 +107,13 @@ func (l *Lookup) hit(report *pipeline.Report, entry Entry) {
 	}
 }
 
-// note notes in a report what happened at the cache: cache.semantic.hit, ….
+// note notes an event of the cache in a report: cache.semantic.hit, ….
 func note(report *pipeline.Report, kind, reason string, counts map[string]int) {
 	report.Events = append(report.Events, pipeline.ReportEntry{Module: "cache.semantic", Type: kind, Reason: reason, Counts: counts})
 }
 
-// Keep keeps what a provider answered to a lookup, once it has come to its end, if it may be given
-// again; entry says what it is and cost. It never waits: what finds no room in the queue is not kept.
+// Keep stores the provider's finished answer to a lookup if it may be given again; entry holds its
+// properties and cost. It never waits: if the queue is full, it drops the answer.
 func (c *Cache) Keep(ctx context.Context, asked *Lookup, answered Answered, entry Entry) {
 	if asked == nil || asked.isLong || !answered.IsKept() {
 		return

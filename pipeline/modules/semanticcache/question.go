@@ -11,21 +11,21 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Why a request is left alone: the values of the reason that Read returns.
+// The reasons for bypassing the cache, as Read returns them.
 const (
 	ReasonHistory   = "history"   // it is not a single question of a user
-	ReasonForeign   = "foreign"   // it holds something that is not known, or that only the provider knows
+	ReasonForeign   = "foreign"   // it holds an unknown member, or refers to the provider's state
 	ReasonAmbiguous = "ambiguous" // it can be read in two ways
-	ReasonStored    = "stored"    // the provider is to keep the answer
-	ReasonVolatile  = "volatile"  // the answer depends on when it is asked, or is to be another each time
-	ReasonTools     = "tools"     // the provider runs tools of its own
+	ReasonStored    = "stored"    // the provider is to store the answer
+	ReasonVolatile  = "volatile"  // the answer depends on the time, or is to be different each time
+	ReasonTools     = "tools"     // the provider runs its own tools
 	ReasonLong      = "long"      // it is longer than MaxBody
 )
 
-// MaxBody is the largest body that is looked at, in bytes.
+// MaxBody is the largest body to consider, in bytes.
 const MaxBody = 1 << 20
 
-// Key is a keyed hash: what it was made of cannot be guessed without the secret.
+// Key is a keyed hash: its input cannot be guessed without the secret.
 type Key [sha256.Size]byte
 
 // Asked is a request as it goes to the provider.
@@ -34,14 +34,13 @@ type Asked struct {
 	Rules  wire.Reuse // of its format
 	Body   []byte
 
-	// Origin is what sets requests with equal bodies apart: workspace, scope,
-	// provider, path and the headers that change answers. Its parts are compared one
-	// by one.
+	// Origin distinguishes requests with equal bodies: workspace, scope, provider, path and the
+	// headers that change answers. Its parts are compared one by one.
 	Origin []string
 }
 
-// Read returns the key of a request that is a single question: of everything but formatting. secret
-// makes it. If the request is to be left alone, reason says why.
+// Read returns the key of a request that is a single question: a keyed hash, with secret, of
+// everything but formatting. If the request must bypass the cache, reason says why.
 func Read(asked Asked, secret []byte) (key Key, reason string) {
 	if len(asked.Body) > MaxBody {
 		return Key{}, ReasonLong
@@ -85,7 +84,7 @@ func Read(asked Asked, secret []byte) (key Key, reason string) {
 	return newKey(asked, kept, said, secret)
 }
 
-// newKey makes the key of all that is asked.
+// newKey makes the key of the whole question.
 func newKey(asked Asked, kept object, said speech, secret []byte) (Key, string) {
 	rest, err := kept.appendCanonical(nil)
 	if err != nil {
@@ -109,7 +108,7 @@ func keyOf(secret []byte, parts []string) Key {
 	return Key(mac.Sum(nil))
 }
 
-// unmet says why a request is left alone for what some of its members say.
+// unmet returns why the values of some members make a request bypass the cache.
 func unmet(rules wire.Reuse, body object) string {
 	for _, required := range rules.Requirements {
 		raw, has := body[required.Member]
@@ -125,8 +124,8 @@ func unmet(rules wire.Reuse, body object) string {
 	return ""
 }
 
-// areClientTools reports whether tools are such that the client runs: their answer
-// is not kept in any case, but what the provider looks up for itself is of today.
+// areClientTools reports whether the client runs all tools. Answers with calls are not kept in any
+// case, but the results of the provider's own tools depend on the time.
 func areClientTools(rules wire.Reuse, raw json.RawMessage) bool {
 	var tools []json.RawMessage
 	if json.Unmarshal(raw, &tools) != nil {

@@ -10,9 +10,8 @@ import (
 // Name is the module's name in configs, headers and events.
 const Name = "semantic-cache"
 
-// Module notes which exchanges may be answered from the cache. The prompt itself it
-// never changes: whether there is an answer is looked up with what goes out in the
-// end, behind all modules.
+// Module notes which exchanges may be answered from the cache. It never changes the prompt: the
+// cache is looked up after all modules, with the final request.
 type Module struct{}
 
 // New returns the module.
@@ -33,8 +32,7 @@ func (*Module) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Dr
 	return draft, nil
 }
 
-// isSingle reports whether a body's messages are one of the user, behind those of
-// the system.
+// isSingle reports whether a body's messages are one of the user, after those of the system.
 func isSingle(digests []conversation.Digest) bool {
 	const never = conversation.HasCall | conversation.HasResult | conversation.HasThinking | conversation.HasOpaque |
 		conversation.IsPart | conversation.LoadsTools | conversation.HasPending | conversation.HasSettled

@@ -7,18 +7,18 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// speech is what is said in a request: system messages and one of the user.
+// speech is the content of a request: system messages and one of the user.
 type speech struct {
-	messages []json.RawMessage // those of the system as they came; nil where the user's stands
-	user     int               // messages of the user
+	messages []json.RawMessage // those of the system as they came; nil at the place of the user's
+	user     int               // number of the user's messages
 	blocks   []json.RawMessage // of the user's message
-	texts    []string          // what the user said, a text for each block of text
+	texts    []string          // the user's text, one for each block of text
 }
 
-// readSpeech reads the messages of a body. reason says why the request is left
-// alone; empty if it is not.
+// readSpeech reads the messages of a body. reason says why the request must bypass the cache, or is
+// "".
 func readSpeech(rules wire.Reuse, raw json.RawMessage) (said speech, reason string) {
-	if raw[0] == '"' { // Responses takes the user's text by itself
+	if raw[0] == '"' { // Responses accepts the user's text alone
 		raw = append(append([]byte(`[{"role":"user","content":`), raw...), `}]`...)
 	}
 	if json.Unmarshal(raw, &said.messages) != nil {
@@ -52,7 +52,7 @@ func readSpeech(rules wire.Reuse, raw json.RawMessage) (said speech, reason stri
 	return said, ""
 }
 
-// isPlainMessage reports whether a message has nothing but a role and content.
+// isPlainMessage reports whether a message has only a role and content.
 func isPlainMessage(rules wire.Reuse, message object) bool {
 	for name, value := range message {
 		switch name {
@@ -87,7 +87,7 @@ func (s *speech) readUser(rules wire.Reuse, raw json.RawMessage) string {
 		case kind == "text" || kind == "input_text":
 			text, ok := read.text("text")
 			if members := len(read); !ok || !isPlain(read["text"], text) || members > 3 || members == 3 && read["cache_control"] == nil {
-				return ReasonForeign // citations and whatever else may come
+				return ReasonForeign // citations and unknown blocks
 			}
 			s.texts = append(s.texts, text)
 		case isInlineImage(kind, read):
@@ -101,8 +101,8 @@ func (s *speech) readUser(rules wire.Reuse, raw json.RawMessage) string {
 	return ""
 }
 
-// isInlineImage reports whether a block is an image whose bytes stand in the body.
-// What lies behind a URL or a file's id can change.
+// isInlineImage reports whether a block is an image whose bytes are in the body. The image behind a
+// URL or a file's id can change.
 func isInlineImage(kind string, block object) bool {
 	switch kind {
 	case "image":
@@ -127,8 +127,8 @@ func isInlineImage(kind string, block object) bool {
 	}
 }
 
-// canonical returns what is said: around is everything but the user's message, whole
-// that message.
+// canonical returns the canonical content: around is everything but the user's message, whole that
+// message.
 func (s *speech) canonical() (around, whole []byte, err error) {
 	for _, message := range s.messages {
 		if message == nil {

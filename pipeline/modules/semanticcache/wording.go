@@ -6,12 +6,11 @@ import (
 	"unicode"
 )
 
-// The lists here hold single words in lower case, and phrases with a space between
-// their words. A word that is missing from volatile or aboutWords can cost a wrong
-// hit; one too many only costs hits.
+// The lists here hold single words in lower case, and phrases with a space between their words. A
+// word missing from volatileWords can cause a wrong hit; an unnecessary one only costs hits.
 
-// volatileWords make an answer depend on when it is given, or ask for another one
-// each time, or for one that no one else may get.
+// volatileWords make an answer depend on its time, or ask for another one each time, or for one
+// that no one else may get.
 var volatileWords = phrases(`
 	today|tonight|now|current|currently|latest|recent|recently|newest|upcoming|yesterday|tomorrow|nowadays|ago|live|trending|breaking
 	this week|this month|this year|this morning|this afternoon|this evening|this weekend|this season|next week|next month|next year
@@ -23,7 +22,7 @@ var volatileWords = phrases(`
 	aujourd|maintenant|demain|hier|actuellement|météo|oggi|adesso|domani|ieri|hoje|agora|amanhã|ontem|сегодня|сейчас|завтра|вчера
 `)
 
-// volatilePieces are the same in writing without spaces between words.
+// volatilePieces are the same in scripts without spaces between words.
 var volatilePieces = []string{"今日", "今天", "现在", "現在", "明天", "明日", "昨天", "昨日", "最新", "오늘", "지금", "내일", "어제"}
 
 // phrases reads a list.
@@ -57,7 +56,7 @@ func mentions(text string, phrases map[string]bool) bool {
 	return false
 }
 
-// isVolatile reports whether what a user asks is not to be answered from a cache.
+// isVolatile reports whether a user's question must not be answered from a cache.
 func isVolatile(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return mentions(text, volatileWords) || slices.ContainsFunc(volatilePieces, func(piece string) bool { return strings.Contains(text, piece) })

@@ -15,14 +15,14 @@ import (
 // Store keeps the advice of all workspaces.
 type Store struct{ transactions batchdb.TxRunner }
 
-// New returns the store behind transactions.
+// New returns a store that uses transactions.
 func New(transactions batchdb.TxRunner) *Store { return &Store{transactions: transactions} }
 
 const (
 	sqlAdvice = `SELECT made_at, since, trigger, sessions, has_more, received, verbatim, other_verbatim, cost, other_cost,
 			dismissed_at IS NOT NULL AS dismissed
 		FROM trigger_advice WHERE workspace_id = ?`
-	// What was dismissed stays so, unless the other trigger is set by now.
+	// Dismissed advice stays dismissed, unless the trigger has changed.
 	sqlKeep = `INSERT INTO trigger_advice (workspace_id, made_at, since, trigger, sessions, has_more, received,
 			verbatim, other_verbatim, cost, other_cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (workspace_id) DO UPDATE SET made_at = excluded.made_at, since = excluded.since, trigger = excluded.trigger,
@@ -56,8 +56,7 @@ func (s *Store) Advice(ctx context.Context, workspace tenants.WorkspaceID) (prev
 	return preview.Advice(row), batchdb.Wrapf(err, "advice about the trigger")
 }
 
-// KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
-// dismissed.
+// KeepAdvice replaces a workspace's advice. Advice for the same trigger stays dismissed.
 func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, advice preview.Advice) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
@@ -66,7 +65,7 @@ func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, a
 	return batchdb.Wrapf(err, "keep advice about the trigger")
 }
 
-// DismissAdvice has a workspace's advice not shown again while its trigger stays.
+// DismissAdvice hides a workspace's advice as long as its trigger stays.
 func (s *Store) DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
 	return batchdb.Wrapf(err, "dismiss advice about the trigger")

@@ -19,8 +19,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Channel is where a change of what can be put into a workspace's prompts is told to
-// all replicas: the workspace's id.
+// Channel notifies all replicas of a change to the approved patterns of a workspace; the payload is
+// the workspace's id.
 const Channel = "palimpsest_patterns"
 
 // Store keeps the patterns of all workspaces.
@@ -30,7 +30,7 @@ type Store struct{ runner batchdb.TxRunner }
 func New(runner batchdb.TxRunner) *Store { return &Store{runner: runner} }
 
 const (
-	// A version that finds patterns in sessions may add some that no one has approved.
+	// A version that finds patterns in sessions may have added some that no one approved.
 	sqlSelect = `SELECT p.id, p.kind, p.text, to_json(p.terms)::text, to_json(p.paths)::text, to_json(p.signatures)::text, p.always,
 			p.status, p.version, p.created_at, p.created_by, p.edited_at, p.edited_by
 		FROM patterns p WHERE p.workspace_id = $1 AND (p.source = 'typed' OR p.edited_by IS NOT NULL)`
@@ -43,7 +43,7 @@ const (
 			created_at, created_by, edited_at, edited_by, last_seen)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'approved', 'typed', $10, $11, $10, $11, $10)
 		ON CONFLICT (workspace_id, kind, words) DO NOTHING`
-	// Someone writes again what is there: it is theirs now.
+	// Someone writes an existing text again and thereby becomes its author.
 	sqlTakeOver = `UPDATE patterns SET text = $4, terms = $5, paths = $6, signatures = $7, always = $8, status = 'approved', reason = '',
 			version = version + 1, edited_at = $9, edited_by = $10
 		WHERE workspace_id = $1 AND kind = $2 AND words = $3 RETURNING id`
@@ -54,8 +54,8 @@ const (
 	sqlNotify = `SELECT pg_notify($1, $2)`
 )
 
-// Approved returns the approved patterns of a workspace, at most patterns.MaxServed, those that were
-// edited last before the others.
+// Approved returns the approved patterns of a workspace, at most patterns.MaxServed, those edited
+// last first.
 func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlApproved, workspace, patterns.MaxServed)
 	return found, batchdb.Wrapf(err, "approved patterns of workspace %s", workspace)
@@ -74,9 +74,8 @@ func (s *Store) List(ctx context.Context, workspace tenants.WorkspaceID, filter 
 	return found, batchdb.Wrapf(err, "patterns of workspace %s", workspace)
 }
 
-// Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
-// with the same words, whatever became of it, is written over. It returns
-// patterns.ErrFull.
+// Add stores a pattern that someone wrote and returns the stored one, which is approved. It
+// replaces a pattern with the same words, whatever its status. It returns patterns.ErrFull.
 func (s *Store) Add(ctx context.Context, tenant tenants.Tenant, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
 	workspace := tenant.Workspace()
 	p.ID, p.Workspace = uuid.Must(uuid.NewV7()), workspace
@@ -100,9 +99,9 @@ func (s *Store) Add(ctx context.Context, tenant tenants.Tenant, p patterns.Patte
 	return s.Pattern(ctx, tenant, p.ID)
 }
 
-// Change changes the given version of a pattern and returns what it is now. It
-// returns patterns.ErrNotFound, or patterns.ErrChanged if that is not its version or
-// another pattern has the same words.
+// Change changes the given version of a pattern and returns the result. It returns
+// patterns.ErrNotFound, or patterns.ErrChanged if that is not its version or another pattern has
+// the same words.
 func (s *Store) Change(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error) {
 	workspace := tenant.Workspace()
 	p, err := s.Pattern(ctx, tenant, id)
@@ -186,7 +185,7 @@ func scan(row pgx.CollectableRow) (patterns.Pattern, error) {
 	)
 }
 
-// add keeps a new pattern; it is false if there is one with the same words.
+// add stores a new pattern; it returns false if a pattern with the same words exists.
 func add(tx *gorm.DB, p *patterns.Pattern, now time.Time) (bool, error) {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	var count int
@@ -206,7 +205,7 @@ func add(tx *gorm.DB, p *patterns.Pattern, now time.Time) (bool, error) {
 	return added == 1, err
 }
 
-// wordsOf returns a text's words in an order of their own: texts with the same are one
+// wordsOf returns a text's words in a fixed order, so that texts with the same words are one
 // pattern.
 func wordsOf(text string) string {
 	words := patterns.Words(text)
@@ -230,7 +229,7 @@ func notify(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return err
 }
 
-// isTaken reports whether an error says that a pattern with the same words is there.
+// isTaken reports whether an error means that a pattern with the same words exists.
 func isTaken(err error) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && failure.Code == "23505" && failure.TableName == "patterns"

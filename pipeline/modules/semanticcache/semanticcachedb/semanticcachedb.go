@@ -17,14 +17,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// What a workspace keeps at most; the oldest answers go first.
+// The limits of a workspace; the oldest answers go first.
 const (
 	MaxEntries = 5_000
 	MaxBytes   = 64 << 20
 )
 
-// DB keeps the answers of all workspaces, each under the key of its workspace:
-// without that key none opens.
+// DB keeps the answers of all workspaces, each sealed with the key of its workspace, so that no
+// answer opens without that key.
 type DB struct {
 	runner  batchdb.TxRunner
 	keys    *archive.Keys
@@ -32,12 +32,12 @@ type DB struct {
 	bytes   int
 }
 
-// New returns a DB that keeps MaxEntries and MaxBytes for each workspace.
+// New returns a DB with the limits MaxEntries and MaxBytes for each workspace.
 func New(runner batchdb.TxRunner, keys *archive.Keys) *DB {
 	return NewBounded(runner, keys, MaxEntries, MaxBytes)
 }
 
-// NewBounded returns a DB with other bounds.
+// NewBounded returns a DB with other limits.
 func NewBounded(runner batchdb.TxRunner, keys *archive.Keys, entries, bytes int) *DB {
 	return &DB{runner: runner, keys: keys, entries: entries, bytes: bytes}
 }
@@ -45,7 +45,7 @@ func NewBounded(runner batchdb.TxRunner, keys *archive.Keys, entries, bytes int)
 const (
 	sqlFind = `SELECT model, content_type, answer, cost_microusd, created_at
 		FROM cached_answers WHERE workspace_id = $1 AND key = $2 AND created_at > $3`
-	// A version that looks for alike questions still reads question, which must open.
+	// A version that looks for similar questions still reads question, which must open.
 	sqlPut = `INSERT INTO cached_answers (workspace_id, key, model, content_type, question, answer, size, cost_microusd, created_at, expires_at, end_user)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, '')
 		WHERE NOT EXISTS (SELECT FROM end_users u WHERE u.workspace_id = $1 AND u.id = $11 AND u.erased_at >= $12)
@@ -58,12 +58,12 @@ const (
 				FROM cached_answers WHERE workspace_id = $1 AND expires_at > $2
 				WINDOW newest AS (ORDER BY created_at DESC, key)
 			) kept WHERE place > $3 OR bytes > $4))`
-	// What has been kept again in the meantime stays.
+	// An answer that has been replaced in the meantime stays.
 	sqlRemove = `DELETE FROM cached_answers WHERE workspace_id = $1 AND key = $2 AND answer = $3`
 )
 
-// Find returns the answer to a request that was kept after since. What does not open is
-// nobody's answer and is removed.
+// Find returns the answer to a request that was kept after since. It removes an answer that it
+// can't open.
 func (d *DB) Find(ctx context.Context, workspace tenants.WorkspaceID, id semanticcache.Key, since time.Time) (entry semanticcache.Entry, found bool, err error) {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
@@ -89,9 +89,9 @@ func (d *DB) Find(ctx context.Context, workspace tenants.WorkspaceID, id semanti
 	return entry, found, batchdb.Wrapf(err, "find cached answer")
 }
 
-// Put keeps an answer until expires, in place of an earlier one to the same request,
-// and drops what has expired at the entry's time or exceeds the workspace's bounds. It keeps none
-// to a question from before its end user was erased.
+// Put stores an answer until expires, replaces an earlier one to the same request, and drops
+// answers that have expired at the entry's time or exceed the workspace's limits. It drops an
+// answer to a question from before its end user was erased.
 func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry seman
 	return batchdb.Wrapf(err, "keep answer")
 }
 
-// aboutPart is what a sealed part of an entry is bound to, beside its workspace.
+// aboutPart is the context that a sealed part of an entry is bound to, besides its workspace.
 func aboutPart(part string, key semanticcache.Key) []byte {
 	return append([]byte("cached "+part+" "), key[:]...)
 }
