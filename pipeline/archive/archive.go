@@ -13,16 +13,16 @@ import (
 	"palimpsest/tenants"
 )
 
-// ErrNotFound says that the archive holds nothing under that name.
+// ErrNotFound says that the archive has no such message or object.
 var ErrNotFound = errors.New("not in the archive")
 
 // ErrDamaged says that stored bytes no longer have the hash they are stored under.
 var ErrDamaged = errors.New("archived bytes do not match their hash")
 
-// ErrAway says that the bucket that holds the bytes does not answer: another try may succeed.
+// ErrAway says that the bucket with the bytes does not answer. Another attempt may succeed.
 var ErrAway = errors.New("the bucket does not answer")
 
-// ErrTaken says that a bucket holds something under that name already.
+// ErrTaken says that a name in the bucket is in use.
 var ErrTaken = errors.New("name in the bucket is taken")
 
 // Entry is one message at its place in a lane.
@@ -30,9 +30,9 @@ type Entry struct {
 	Index  int // place in the client's list
 	Hash   conversation.Hash
 	Role   conversation.Role
-	Flags  conversation.Flags // of what is to be stored; what is read has none
+	Flags  conversation.Flags // only set for storing, not on reading
 	Tokens int
-	Raw    []byte // the message as it was sent, or redacted; nil where only the entry is asked for
+	Raw    []byte // the message as it was sent, or redacted; nil if only the entry was requested
 	Size   int    // bytes of Raw
 
 	StoredAt time.Time
@@ -40,12 +40,12 @@ type Entry struct {
 
 // Originals reads the messages of a lane.
 type Originals interface {
-	// Originals returns the messages from index from to to (excluded) with their bytes,
-	// proven by their hashes, so far as they are archived. It returns ErrDamaged.
+	// Originals returns the archived messages from index from to to (excluded) with their bytes, verified by
+	// their hashes. It returns ErrDamaged if one does not match.
 	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]Entry, error)
 }
 
-// Reader reads what was said in one workspace.
+// Reader reads the archive of one workspace.
 type Reader interface {
 	Originals
 
@@ -53,55 +53,55 @@ type Reader interface {
 	// without their bytes.
 	Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]Entry, error)
 
-	// Objects returns messages by their hashes, in the same order, each proven by
-	// its hash or with what is wrong with it.
+	// Objects returns messages by their hashes, in the same order, each verified by its hash or with its
+	// damage.
 	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]Object, error)
 
-	// Head returns where the chain of a lane has come to, proven, or ErrDamaged.
+	// Head returns the verified head of a lane's chain, or ErrDamaged.
 	Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Head, error)
 
-	// Answers returns up to limit answers of a session without their bytes, the
-	// oldest first, that follow one: the zero Answer is followed by the first.
+	// Answers returns up to limit answers of a session that follow after, oldest first and without their
+	// bytes. The zero Answer starts at the first.
 	Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after Answer, limit int) ([]Answer, error)
 
-	// Original returns one message of a lane with its bytes, proven by their
-	// hash. It returns ErrNotFound or ErrDamaged.
+	// Original returns one message of a lane with its bytes, verified by their hash. It returns ErrNotFound
+	// or ErrDamaged.
 	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (Entry, error)
 
-	// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for those that are not there.
+	// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for missing ones.
 	Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error)
 
-	// NewestAnswer returns, without its bytes, the newest answer to a request with so many
-	// messages of a lane, or ErrNotFound.
+	// NewestAnswer returns, without its bytes, the newest answer to a request of a lane with the given number
+	// of messages, or ErrNotFound.
 	NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (Answer, error)
 }
 
-// Bucket keeps bytes outside the database: in a directory or an S3-compatible
-// store. Its methods may be called by several goroutines at once.
+// Bucket keeps bytes outside the database: in a directory or an S3-compatible store. It is safe for
+// concurrent use.
 type Bucket interface {
-	// Put stores bytes under a name; they are durable when it returns. It never
-	// overwrites: it returns ErrTaken if something is stored under the name.
+	// Put stores bytes under a name. They are durable when it returns. It never overwrites: it returns
+	// ErrTaken if the name is in use.
 	Put(ctx context.Context, name string, content []byte) error
 
 	// Get returns the bytes under a name, or ErrNotFound.
 	Get(ctx context.Context, name string) ([]byte, error)
 
-	// Range returns so many bytes from an offset of what is under a name, or ErrNotFound. It
-	// returns ErrDamaged where there are not as many.
+	// Range returns length bytes of an object from an offset. It returns ErrNotFound if the object is absent,
+	// or ErrDamaged if it is too short.
 	Range(ctx context.Context, name string, offset, length int) ([]byte, error)
 
-	// Delete removes what is under a name; it is no error if there is nothing.
+	// Delete removes an object. A missing object is no error.
 	Delete(ctx context.Context, name string) error
 
-	// Names calls each with every object's name. What is stored or deleted meanwhile may be
-	// named or not. It ends at the first error of each and returns that.
+	// Names calls each with every object's name. It may miss concurrent changes. It ends at the first error
+	// of each and returns it.
 	Names(ctx context.Context, each func(name string) error) error
 }
 
-// Answer is what a provider answered to one exchange, as its tap read it.
+// Answer is a provider's answer to one exchange.
 type Answer struct {
 	Exchange uuid.UUID
-	Lane     uuid.UUID // uuid.Nil if none
+	Lane     uuid.UUID // uuid.Nil if absent
 	At       time.Time // of the exchange
 	Hash     conversation.Hash
 	Size     int // bytes

@@ -7,26 +7,25 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Head is where the chain of a lane has come to: the link after its first
-// messages.
+// Head is the end of a lane's chain: the link after its first messages.
 //
 // The chain of a lane begins with the SHA-256 of "palimpsest chain 1". The link
 // after the message at index i is
 //
 //	SHA-256(link before it ‖ i as 8 bytes, big endian ‖ SHA-256 of the message)
 //
-// where the message is its bytes as they are stored: as the client sent them, or with personal data
-// replaced where its workspace wants that. So a link stands for all
-// messages up to its own, their order and their places.
+// where the message is its bytes as they are stored: as the client sent them, or with personal data replaced
+// if its workspace redacts. A link therefore identifies all messages up to its own, with their order and
+// places.
 type Head struct {
-	Messages int // that are linked, from index 0 on
+	Messages int // linked messages, from index 0
 	Link     conversation.Hash
 }
 
 // NewHead returns the head of a lane without messages.
 func NewHead() Head { return Head{Link: sha256.Sum256([]byte("palimpsest chain 1"))} }
 
-// Extend returns the head after one more message, which stands at index Messages.
+// Extend returns the head after one more message, which has the index Messages.
 func (h Head) Extend(hash conversation.Hash) Head {
 	return Head{Messages: h.Messages + 1, Link: Link(h.Link, h.Messages, hash)}
 }

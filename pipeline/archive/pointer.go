@@ -16,27 +16,25 @@ import (
 // ErrPointer says that a text is no pointer into the archive.
 var ErrPointer = errors.New("not a pointer such as k7f2m7qa#12")
 
-// namedBytes is how much of a link is in its name. In a workspace of a million
-// links a name stands for another's link as well once in a million.
+// namedBytes is how many bytes of a link make its name. In a workspace of a million links, one name in a
+// million also matches another link.
 const namedBytes = 5
 
-// Name is what prompts and answers call the archive of a history: it stands for the
-// history that ends at a link and for no other, so each message before the link has
-// one pointer for all who share it.
+// Name is the archive name of a history in prompts and answers. It identifies the history that ends at a
+// link, so that everyone who shares a message before the link uses the same pointer to it.
 type Name string
 
-// NameOf returns the name of the history that ends at a link: eight letters and
-// digits that depend on nothing else.
+// NameOf returns the name of the history that ends at a link: eight letters and digits, derived from the link
+// only.
 func NameOf(link conversation.Hash) Name {
 	return Name(strings.ToLower(base32.StdEncoding.EncodeToString(link[:namedBytes])))
 }
 
-// Links returns the first and the last link that a name can stand for. The name is
-// one that NameOf or ParsePointer returned.
+// Links returns the first and the last link with the name. The name must come from NameOf or ParsePointer.
 func (n Name) Links() (first, last []byte) {
 	prefix, err := base32.StdEncoding.DecodeString(strings.ToUpper(string(n)))
 	if err != nil {
-		return nil, nil // no link lies between
+		return nil, nil // matches no link
 	}
 	filler := bytes.Repeat([]byte{0xff}, len(conversation.Hash{})-len(prefix))
 	return prefix, append(bytes.Clone(prefix), filler...)
@@ -44,14 +42,13 @@ func (n Name) Links() (first, last []byte) {
 
 // Pointer points to messages of the archive.
 type Pointer struct {
-	Name     Name      // empty: Lane, or whatever history is meant
-	Lane     uuid.UUID // uuid.Nil: Name
+	Name     Name      // "" means Lane, or the current history
+	Lane     uuid.UUID // uuid.Nil means Name
 	From, To int       // messages, To excluded
 }
 
-// ParsePointer reads a pointer as prompts and answers write it, in any of the forms
-// in which a model repeats it: "k7f2m7qa#12", "k7f2m9qa#12–#14", "#12". It returns
-// ErrPointer for everything else.
+// ParsePointer reads a pointer from prompts and answers, in any of the forms in which a model repeats it:
+// "k7f2m7qa#12", "k7f2m9qa#12–#14", "#12". It returns ErrPointer for everything else.
 func ParsePointer(text string) (Pointer, error) {
 	parts := pointerForm().FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -79,7 +76,7 @@ func pointerForm() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\[?(?:archive\s+)?([a-z2-7]{8}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\s*#(\d{1,9})(?:\s*(?:-|–|—|to)\s*#?(\d{1,9}))?\]?$`)
 }
 
-// String returns the pointer as ParsePointer reads it.
+// String returns the pointer in the form that ParsePointer reads.
 func (p Pointer) String() string {
 	text := string(p.Name)
 	if p.Lane != uuid.Nil {

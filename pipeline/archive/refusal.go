@@ -2,13 +2,12 @@ package archive
 
 import "github.com/google/uuid"
 
-// SealError seals what a provider said of an exchange that it refused: it may repeat
-// what was asked.
+// SealError seals a provider's error text for an exchange, because it may repeat content of the request.
 func (k *Key) SealError(exchange uuid.UUID, text []byte) []byte {
 	return k.Seal(aboutError(exchange), text)
 }
 
-// OpenError returns what SealError sealed for the exchange, or ErrSealed.
+// OpenError returns the text that SealError sealed for the exchange, or ErrSealed.
 func (k *Key) OpenError(exchange uuid.UUID, sealed []byte) ([]byte, error) {
 	return k.Open(aboutError(exchange), sealed)
 }

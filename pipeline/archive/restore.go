@@ -12,31 +12,30 @@ import (
 )
 
 const (
-	// restoredEntries is how many entries are asked for at once.
+	// restoredEntries is how many entries are requested at once.
 	restoredEntries = 2000
-	// restoredAtOnce and restoredBytes bound the messages that are in memory at once.
+	// restoredAtOnce and restoredBytes bound the messages in memory.
 	restoredAtOnce = 64
 	restoredBytes  = 8 << 20
 )
 
-// Object is a message that was asked for by its hash.
+// Object is a message requested by its hash.
 type Object struct {
 	Raw    []byte
-	Damage error // why it cannot be given back: ErrDamaged or ErrNotFound; nil: it can
+	Damage error // ErrDamaged or ErrNotFound if it cannot be restored; otherwise nil
 }
 
-// Restored is one message of a lane, given back.
+// Restored is one restored message of a lane.
 type Restored struct {
 	Entry
 
 	Link   conversation.Hash // of the chain after it
-	Damage error             // why Raw is nil; nil if it is the message that was archived
+	Damage error             // why Raw is nil; nil if it is the archived message
 }
 
-// Restore gives back the first messages of a lane, at most limit, in order and with
-// a bounded number of them in memory. Damaged ones come with their damage. An error
-// of give ends it and is returned; otherwise it returns ErrDamaged, naming the
-// place, if the entries are not those whose chain was stored.
+// Restore passes the first messages of a lane to give, at most limit, in order and with a bounded number of
+// them in memory. Damaged messages come with their damage. It returns give's first error. Otherwise it
+// returns ErrDamaged, with the place, if the entries do not match the stored chain.
 func Restore(ctx context.Context, from Reader, workspace tenants.WorkspaceID, lane uuid.UUID, limit int, give func(Restored) error) error {
 	stored, headErr := from.Head(ctx, workspace, lane)
 	if headErr != nil && !errors.Is(headErr, ErrDamaged) {
@@ -63,15 +62,15 @@ func Restore(ctx context.Context, from Reader, workspace tenants.WorkspaceID, la
 	return restore.proven(limit <= 0)
 }
 
-// restoring is a lane that is being given back.
+// restoring is a lane during its restoration.
 type restoring struct {
 	from      Reader
 	workspace tenants.WorkspaceID
 	lane      uuid.UUID
 	give      func(Restored) error
 
-	link   conversation.Hash // after what was given back
-	head   Head              // over the messages from 0 on without a gap
+	link   conversation.Hash // after the last message given back
+	head   Head              // over the messages from 0 without a gap
 	stored Head
 	broken error
 }
@@ -116,7 +115,7 @@ func (r *restoring) some(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// proven returns what is wrong with the chain.
+// proven returns the damage of the chain, or nil.
 func (r *restoring) proven(cut bool) error {
 	if r.broken == nil && !cut && r.head.Messages < r.stored.Messages {
 		return fmt.Errorf("message %d of lane %s: %w: its place is empty", r.head.Messages, r.lane, ErrDamaged)

@@ -12,22 +12,22 @@ import (
 	"palimpsest/tenants"
 )
 
-// Query asks for messages of a workspace's archive. The zero value of a field
-// leaves it open; a query without Text and without Path finds nothing.
+// Query asks for messages of a workspace's archive. The zero value of a field means no restriction. A query
+// without Text and without Path finds no messages.
 type Query struct {
-	Text    string    // what is looked for, in the words of the person who asks
+	Text    string    // the question in the person's own words
 	APIKey  uuid.UUID // only sessions of this API key
-	Person  bool      // with APIKey: and of the other keys of the member behind it
-	EndUser *string   // only sessions of this end user, "" for those that name none; nil: of everyone
+	Person  bool      // with APIKey: include the other keys of the member behind it
+	EndUser *string   // only sessions of this end user, or with "" those without one; nil means all
 	Project string    // only sessions with this tag project
 	Session uuid.UUID
 	Lane    uuid.UUID
-	Before  int       // with Lane: only messages before this index; 0 is all
+	Before  int       // with Lane: only messages before this index; 0 means all
 	Tool    string    // only calls of the tool with this name, folded
 	Path    string    // only documents that name this path, a suffix or an element of it
 	Since   time.Time // only messages archived at this time or later
 	Until   time.Time // only messages archived before this time
-	Limit   int       // most hits; 0 is DefaultHits, never more than MaxHits
+	Limit   int       // maximum hits; 0 means DefaultHits, at most MaxHits
 }
 
 // DefaultHits and MaxHits bound the hits of one search.
@@ -36,32 +36,31 @@ const (
 	MaxHits     = 100
 )
 
-// Hit is one document of the archive that answers a query: a call with its
-// results, or the text of one message.
+// Hit is a document of the archive that answers a query: a call with its results, or the text of one message.
 type Hit struct {
 	Session, Lane uuid.UUID
 	From, To      int     // messages of the lane, To excluded
 	Score         float64 // share of the query's weight that the document holds, or its cosine to the query; 0 to 1
 	At            time.Time
 	Tools, Paths  []string
-	Matched       []string // words of the original that were asked for, what was wanted most first
-	Named         []string // the session's title and the day, where the query names them
+	Matched       []string // matching words of the original, most wanted first
+	Named         []string // the session's title and the day, if the query names them
 	Snippet       string   // lines of the original around the match
 }
 
 // Searcher finds messages in the archive of one workspace.
 type Searcher interface {
-	// Search returns the documents that answer the query, best first. The order is
-	// the same every time for the same archive.
+	// Search returns the documents that answer the query, best first. The order is deterministic for the same
+	// archive.
 	Search(ctx context.Context, workspace tenants.WorkspaceID, query Query) ([]Hit, error)
 
 	// Messages returns the messages of a hit.
 	Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *Hit) ([]conversation.Message, error)
 }
 
-// SearchFor returns what answers a query in the sessions that a reader may read, best first.
-// Each of their API keys is searched on its own, so that nothing else takes a hit's place. A
-// query for another API key finds nothing.
+// SearchFor returns the answers to a query from the sessions that a reader may read, best first. It searches
+// each of their API keys separately, so that hits of other keys don't take their places. A query for another
+// API key has no hits.
 func SearchFor(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, reader tenants.Reader, query Query) ([]Hit, error) {
 	if reader.EndUser != "" {
 		query.EndUser = &reader.EndUser

@@ -1,10 +1,9 @@
-// Package idle plans epochs ahead: of lanes whose prompt is large enough to be
-// compressed once the provider's cache of it has gone cold, shortly before it
-// does. The first request after that finds the plan made and has only to commit
-// it. A plan is what the lane's last request would have come to; without one the
-// request is merely slower.
+// Package idle plans epochs ahead, for lanes whose prompt is large enough to compress once the provider's
+// cache of it expires. It does so shortly before that time, so that the first request afterwards only has to
+// commit the plan. A plan is the result that the lane's last request would have had. Without one the request
+// is only slower.
 //
-// What a plan is made from is recorded with the exchange, together with the job to
-// make it; the plan is kept with the lane until it is used. So whichever process does
-// the job, and whichever gets the next request, also after a restart.
+// The input of a plan is recorded with the exchange, together with the job that makes it, and the plan is
+// kept with the lane until it is used. Therefore any process can run the job and any process can use the
+// plan, also after a restart.
 package idle

@@ -36,21 +36,20 @@ var (
 	errMissing = errors.New("the archive does not have all messages yet")
 )
 
-// Store keeps what epochs can be planned from, and the plans.
+// Store keeps the inputs of plans, and the plans.
 type Store interface {
-	// ToPlan returns what a lane's next epoch can be planned from, or
-	// session.ErrNotFound.
+	// ToPlan returns the input of a lane's next plan, or session.ErrNotFound.
 	ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error)
 
 	// Find returns the lane with a head among heads, as session.Store has it.
 	Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error)
 
-	// SavePlan keeps a plan for the prompt that went out at a time. It returns
-	// session.ErrOvertaken if another has gone out since.
+	// SavePlan keeps a plan for the prompt that went out at sentAt. It returns session.ErrOvertaken if
+	// another has gone out since.
 	SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error
 }
 
-// Config is what a Worker needs.
+// Config holds a Worker's dependencies.
 type Config struct {
 	Lanes   *session.Resolver
 	Reader  *session.Reader
@@ -61,22 +60,21 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	// Plan plans an epoch without making it.
+	// Plan plans an epoch without committing it.
 	Plan func(ctx context.Context, exchange *pipeline.View) (*session.Plan, error)
 
-	// Ended is told the outcome of every job that was due; nil if none.
+	// Ended receives the outcome of every job that was due. Optional.
 	Ended func(outcome string)
 }
 
-// Worker plans epochs ahead. It keeps nothing itself: what it plans from is in the
-// archive and with the lane.
+// Worker plans epochs ahead. It has no state of its own: its inputs are in the archive and with the lane.
 type Worker struct{ config Config }
 
 // New returns a Worker.
 func New(config Config) *Worker { return &Worker{config: config} }
 
-// Later has an epoch planned for a lane when due has come, unless another prompt
-// of the lane follows the one of heat. It is recorded with the lane's exchange.
+// Later schedules the plan of a lane's epoch for due, unless another prompt of the lane follows the one of
+// heat. The schedule is recorded with the lane's exchange.
 func (w *Worker) Later(lane *session.Lane, heat session.CacheState, outline *pipeline.Outline, due time.Time) {
 	encoded, err := outline.Bytes()
 	if err != nil {
@@ -86,8 +84,8 @@ func (w *Worker) Later(lane *session.Lane, heat session.CacheState, outline *pip
 	lane.PlanLater(session.Ahead{SentAt: heat.At, Due: due, Outline: encoded})
 }
 
-// Plan implements jobs.Handler: it plans the epoch of a lane and leaves the plan with
-// it. It comes again where a newer prompt of the lane is due later.
+// Plan implements jobs.Handler: it plans a lane's epoch and stores the plan with the lane. It snoozes its job
+// if a newer prompt of the lane is due later.
 func (w *Worker) Plan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
 	ahead, err := w.config.Store.ToPlan(ctx, workspace, lane)
 	switch {
@@ -106,14 +104,14 @@ func (w *Worker) Plan(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	if err != nil && !settled(err) {
 		return err
 	}
-	// While this one ran, no other job was taken for the lane.
+	// While this job ran, the queue accepted no other job for the lane.
 	if newer, err := w.config.Store.ToPlan(ctx, workspace, lane); err == nil && newer.SentAt.After(ahead.SentAt) {
 		return jobs.Snooze{At: newer.Due}
 	}
 	return nil
 }
 
-// settled reports whether trying again would come to the same.
+// settled reports whether another attempt would have the same result.
 func settled(err error) bool {
 	return errors.Is(err, errMoved) || errors.Is(err, session.ErrOvertaken) || errors.Is(err, pipeline.ErrNoPlan)
 }
@@ -149,7 +147,7 @@ func (t *task) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lane, err := t.hold(ctx, outline) // or the messages need not be read
+	lane, err := t.hold(ctx, outline) // if the lane has moved on, the messages need not be read
 	if err != nil {
 		return err
 	}
@@ -168,7 +166,7 @@ func (t *task) plan(ctx context.Context) error {
 		copied := *projection // the lane goes on
 		exchange.Projection = &copied
 	}
-	lane.Unlock() // no request waits for a plan
+	lane.Unlock() // so that no request waits for a plan
 
 	plan, err := t.config.Plan(ctx, &exchange.View)
 	if err != nil {
@@ -179,7 +177,7 @@ func (t *task) plan(ctx context.Context) error {
 	}
 	current := lane.NextNumber() == plan.Projection.Number
 	if current {
-		t.config.Lanes.Planned(lane, plan) // before others are told, so that this process keeps its lane
+		t.config.Lanes.Planned(lane, plan) // before other processes are notified, so that this one keeps its lane
 	}
 	lane.Unlock()
 	if !current {
@@ -188,8 +186,8 @@ func (t *task) plan(ctx context.Context) error {
 	return t.config.Store.SavePlan(ctx, t.workspace, t.id, t.ahead.SentAt, plan)
 }
 
-// hold takes the lane, unless a request has it or has had it since: as this process
-// knows it, else as it is stored. The caller unlocks it.
+// hold locks the lane, as this process knows it or as it is stored, unless a request has it or has had it
+// since. The caller unlocks it.
 func (t *task) hold(ctx context.Context, outline *pipeline.Outline) (*session.Lane, error) {
 	lane := t.config.Lanes.Known(t.id)
 	if lane == nil || lane.Heat().At.UnixMicro() < t.ahead.SentAt.UnixMicro() { // or another replica has sent its last prompt
@@ -205,14 +203,14 @@ func (t *task) hold(ctx context.Context, outline *pipeline.Outline) (*session.La
 	if !lane.TryLock() {
 		return nil, errMoved
 	}
-	if lane.Heat().At.UnixMicro() != t.ahead.SentAt.UnixMicro() { // what the store keeps of a time
+	if lane.Heat().At.UnixMicro() != t.ahead.SentAt.UnixMicro() { // the store's precision
 		lane.Unlock()
 		return nil, errMoved
 	}
 	return lane, nil
 }
 
-// restore makes the task's exchange again out of the archive.
+// restore rebuilds the task's exchange from the archive.
 func (t *task) restore(ctx context.Context, outline *pipeline.Outline) (*pipeline.Exchange, error) {
 	entries, err := t.config.Archive.Originals(ctx, t.workspace, t.id, 0, outline.Position)
 	if err != nil {

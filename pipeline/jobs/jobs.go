@@ -1,10 +1,8 @@
-// Package jobs says what work off the request path is: jobs that outlive the
-// process, run once for all replicas, and are tried again when they fail. jobsdb
-// keeps and runs them.
+// Package jobs defines work off the request path: jobs that outlive the process, run once for all replicas,
+// and are retried after a failure. jobsdb keeps and runs them.
 //
-// A job names a workspace and a lane and holds nothing else: anyone who runs it reads
-// what it needs from where that is kept under row-level security. Its work may be
-// begun twice (a process may die over it) and must come to the same then.
+// A job only names a workspace and a lane. Its handler reads everything else from storage under row-level
+// security. Jobs must be idempotent, because a process may die during one and another then starts it again.
 package jobs
 
 import (
@@ -19,29 +17,29 @@ import (
 // Kind names a sort of work. Letters, digits and underscores only.
 type Kind string
 
-// Job is work that waits for a lane of a workspace. Of each kind a lane has at most
-// one job that waits or runs; another one for it comes to nothing.
+// Job is work for a lane of a workspace. A lane has at most one waiting or running job of each kind. A second
+// one is dropped.
 type Job struct {
 	Kind      Kind
 	Workspace tenants.WorkspaceID
-	Lane      uuid.UUID // uuid.Nil: of the whole workspace
-	At        time.Time // not to be begun before; zero: now
+	Lane      uuid.UUID // uuid.Nil means the whole workspace
+	At        time.Time // earliest start; zero means now
 }
 
 // Queue takes jobs.
 type Queue interface {
-	// Enqueue keeps jobs of one workspace. In a transaction of the tenant they are there
-	// if it is committed, and not otherwise. Jobs of kinds that nobody handles are refused.
+	// Enqueue keeps jobs of one workspace. In a tenant's transaction they are kept only if it commits. Jobs
+	// of a kind without a handler are refused.
 	Enqueue(ctx context.Context, tenant tenants.Tenant, jobs ...Job) error
 }
 
-// Handler does the work of one job. Its context ends with the kind's deadline and
-// with the program. An error has the job tried again later, until it has been tried
-// as often as its kind allows; Again has it come back without that.
+// Handler does the work of one job. Its context ends with the kind's deadline and with the program. After an
+// error the job is retried until it has had its kind's maximum attempts. After a Snooze it comes back without
+// counting as an attempt.
 type Handler func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error
 
-// Snooze is the error of a handler whose job is to come back at a later time. It is no
-// failure and does not count as an attempt.
+// Snooze is the error of a handler whose job should run again at a later time. It is not a failure and does
+// not count as an attempt.
 type Snooze struct{ At time.Time }
 
 // Error implements error.
@@ -49,13 +47,13 @@ func (a Snooze) Error() string { return "again at " + a.At.Format(time.RFC3339) 
 
 // Limits bound the work of a kind.
 type Limits struct {
-	Workers  int           // jobs at once in one process; 0: 2
-	Timeout  time.Duration // for one job; 0: a minute
-	Attempts int           // before a job is abandoned; 0: 5
+	Workers  int           // in parallel in one process; 0 means 2
+	Timeout  time.Duration // for one job; 0 means a minute
+	Attempts int           // before a job is abandoned; 0 means 5
 }
 
-// Interval is how often work comes that all processes share.
+// Interval is the interval of shared work.
 type Interval struct {
-	Least time.Duration // between two passes, however often it is woken
-	Most  time.Duration // when it is not woken
+	Least time.Duration // between two passes, even if woken
+	Most  time.Duration // between two passes without a wake
 }

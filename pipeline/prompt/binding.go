@@ -11,10 +11,9 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Some of Anthropic's models bind thinking to everything before it and refuse a
-// history that was edited, unless they are told to drop what no longer fits
-// (docs: preserved thinking). It has to be said in every request for as long as
-// the edited history is sent.
+// Some of Anthropic's models bind thinking to everything before it and refuse a history that was edited,
+// unless the request says that mismatched blocks may be dropped (docs: preserved thinking). Every request
+// must say so for as long as the edited history is sent.
 const (
 	bindingBeta = "thinking-binding-controls-2026-08-01"
 	binding     = "block_binding"
@@ -22,15 +21,15 @@ const (
 	dropBlock   = `"drop_block"`
 )
 
-// release is how a provider is kept from refusing thinking that an edited history
-// no longer fits. The zero value changes nothing.
+// release describes how to keep a provider from refusing thinking that doesn't match an edited history. The
+// zero value has no effect.
 type release struct {
 	members []wire.Member // settings of the request that change
 	beta    string        // value that the anthropic-beta header then needs
-	strip   bool          // all thinking is left out
+	strip   bool          // leave out all thinking
 }
 
-// name tells a release from others; empty for the one that changes nothing.
+// name identifies a release. "" is the zero release.
 func (r release) name() string {
 	switch {
 	case r.strip:
@@ -42,10 +41,9 @@ func (r release) name() string {
 	}
 }
 
-// release returns how the thinking in a prompt is released from its binding.
-// Where the setting that asks for it does not exist, all thinking has to go: a
-// part from the middle would leave a gap, which is refused as well. Where nobody knows
-// whether the history was edited before, thinking that fits must not go.
+// release returns how the thinking in a prompt is released from its binding. Where the provider has no
+// setting for it, all thinking is removed, because a gap in the middle is refused as well. If it is unknown
+// whether the history was edited before, thinking stays, since it may match.
 func (p *Prompt) release() release {
 	exchange := p.Exchange
 	model, edited := exchange.Model, isEdited(exchange, p.earlier.omits)
@@ -78,7 +76,7 @@ func isBindable(thinking json.RawMessage) bool {
 	return kind == "adaptive" || kind == "enabled"
 }
 
-// unbound returns a thinking setting that has the provider drop what does not fit.
+// unbound returns a thinking setting with which the provider drops blocks that don't match.
 func unbound(thinking json.RawMessage) json.RawMessage {
 	controls := wire.Get(thinking, binding)
 	if wire.IsNull(controls) {
@@ -87,8 +85,7 @@ func unbound(thinking json.RawMessage) json.RawMessage {
 	return wire.Set(thinking, binding, wire.Set(controls, behavior, json.RawMessage(dropBlock)))
 }
 
-// unboundEach returns the models to fall back to: one with a thinking setting of
-// its own needs it in there.
+// unboundEach does the same for fallback models that have a thinking setting of their own.
 func unboundEach(fallbacks json.RawMessage) json.RawMessage {
 	return wire.Replace(fallbacks, func(_ int, fallback json.RawMessage) json.RawMessage {
 		if thinking := wire.Get(fallback, "thinking"); isBindable(thinking) {
@@ -98,12 +95,11 @@ func unboundEach(fallbacks json.RawMessage) json.RawMessage {
 	})
 }
 
-// isEdited reports whether thinking in the request may have been made behind
-// another history than the one that is sent: a projection is, or one was in an
-// earlier request, which a client's own compaction or one that asks for its prompt
-// to be left alone now shows as it came. What modules put behind messages stood
-// there already when the model thought, unless the prompt omits it; behind the system
-// prompt it may not have.
+// isEdited reports whether thinking in the request may have been produced for a different history than the
+// one sent now. This is so if the lane has a projection, or had one in an earlier request that now shows its
+// messages unchanged (after the client's own compaction, or with bypass). Inserts behind messages were
+// already there when the model thought, unless this prompt omits them. Inserts behind the system prompt may
+// be newer.
 func isEdited(exchange *pipeline.Exchange, omits bool) bool {
 	if isUntouchable(exchange) {
 		return false
@@ -119,13 +115,13 @@ func (p *Prompt) mayBeEdited() bool {
 		slices.ContainsFunc(p.Exchange.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
 }
 
-// isUntouchable reports whether a history is not to be edited for a reason of its own.
+// isUntouchable reports whether a history is read-only for a reason other than bypass.
 func isUntouchable(exchange *pipeline.Exchange) bool {
 	return exchange.Request.ReadOnly != "" && exchange.Request.ReadOnly != bypass
 }
 
-// withoutThinking returns pieces of which no message holds any thinking. It
-// depends on each message alone, so that what was sent once is sent again.
+// withoutThinking returns pieces whose messages hold no thinking. The result depends on each message alone,
+// so that later requests send the same bytes again.
 func withoutThinking(exchange *pipeline.Exchange, pieces []wire.Piece) []wire.Piece {
 	stripped := make([]wire.Piece, 0, len(pieces))
 	for _, piece := range pieces {
@@ -160,12 +156,11 @@ func eachWithoutThinking(messages json.RawMessage) json.RawMessage {
 	return list[1 : len(list)-1]
 }
 
-// noThought stands for an answer that was nothing but thinking: an answer without
-// content is refused, and without the answer other messages would be out of place.
+// noThought replaces an answer that consists of thinking only. Providers refuse an answer without content,
+// and dropping the answer would displace other messages.
 const noThought = `[{"type":"text","text":"[thinking left out]"}]`
 
-// messageWithoutThinking returns a message without its thinking; the very same
-// bytes if it has none.
+// messageWithoutThinking returns a message without its thinking, or the same bytes if it has no thinking.
 func messageWithoutThinking(message json.RawMessage) json.RawMessage {
 	content := wire.Get(message, "content")
 	rest := wire.Replace(content, func(_ int, block json.RawMessage) json.RawMessage {

@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// laneKind returns what kind of lane a request belongs to.
+// laneKind returns the kind of lane that a request belongs to.
 func laneKind(class client.Class) session.Kind {
 	switch {
 	case class.IsSide():
@@ -39,9 +39,9 @@ func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *se
 	exchange.Left = left(run, exchange, hint, lane, met)
 }
 
-// left returns the history that a request leaves behind: it opens a lane in a run
-// that had another one, with none of its answers; where its client names no session,
-// it is the first after the client's own summary.
+// left returns the history that a request leaves behind: its run's previous lane if the request opens a new
+// lane without any of that lane's answers. If the client names no session, only its first request after its
+// own summary leaves one.
 func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) session.Left {
 	length := len(exchange.Digests)
 	switch {
@@ -51,7 +51,7 @@ func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane
 		return session.Left{}
 	case exchange.Class.Kind == client.Compaction && lane.Parent != uuid.Nil && lane.ForkAt > 0:
 		if _, messages := run.Went(uuid.Nil, 0); length > messages {
-			run.Went(lane.ID, length) // it has what came since the conversation's own newest request
+			run.Went(lane.ID, length) // its messages include everything since the conversation's newest request
 		}
 		return session.Left{}
 	case exchange.Class.IsSide():

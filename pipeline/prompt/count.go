@@ -8,10 +8,9 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Count writes the prompt of a request that asks how large it would be: with the
-// projection and the inserts that its lane has by now. It leaves no trace: no epoch, no lane, no
-// head, nothing to record. The report tells the sizes; only what the sender has to
-// mend is an error, a BodyError.
+// Count writes the prompt of a request that asks for its size, with the current projection and inserts of its
+// lane. It commits no epoch, creates no lane or head, and records no exchange. The report has the sizes. It
+// returns an error only if the sender must fix the request: a BodyError.
 func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	prompt, err := w.take(ctx, request)
 	if err != nil {
@@ -26,7 +25,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	return prompt, nil
 }
 
-// glance sizes a prompt by what its lane has by now, and leaves no trace of it.
+// glance sizes a prompt with the current state of its lane without changing the lane.
 func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)

@@ -13,39 +13,37 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// unsaidMargin is by how much the size of a prompt or a body is taken to exceed a
-// limit that the provider says it exceeds, without saying by how much.
+// unsaidMargin is the assumed ratio of a prompt's or a body's size to its limit if the provider reports an
+// overflow without its amount.
 const unsaidMargin = 1.02
 
-// smallestWindow is what a model's window is taken for that nobody knows, in tokens.
+// smallestWindow is the assumed window, in tokens, of a model whose window is unknown.
 const smallestWindow = 8 << 10
 
-// MayBeTooLong reports whether the provider may find a prompt too long though it
-// should fit, and another can be written then: sizes are estimates, and a provider's
-// window may be smaller than its model's.
+// MayBeTooLong reports whether the provider may find a prompt too long although it should fit, and a smaller
+// one can be written then. Sizes are estimates, and a provider's window may be smaller than its model's.
 func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
 	limit := cmp.Or(exchange.Limit, smallestWindow)
 	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
 }
 
-// Lesson is what an answer teaches of a model's window. It is zero if there's nothing new.
+// Lesson is a model window learned from an answer. It is zero if there's nothing new.
 type Lesson struct {
 	Model  string
 	Window int
 }
 
 const (
-	// leastWindow is the smallest window that is learned, in tokens.
+	// leastWindow is the smallest plausible window, in tokens.
 	leastWindow = 1 << 10
 
-	// mostOver is how many times its window a prompt may have for the window to be believed.
+	// mostOver is the largest ratio of a prompt to its window for which the window is believed.
 	mostOver = 64
 )
 
-// lesson returns what the refusal of a prompt with so many tokens teaches of a model. Where the
-// provider names no window, that of a model which nobody knows is taken to be a little smaller
-// than the prompt.
+// lesson returns the window that the refusal of a prompt of size tokens teaches. If the provider names no
+// window and the model is unknown, the window is assumed to be slightly smaller than the prompt.
 func lesson(model tokens.Model, size int, said wire.Overflow) Lesson {
 	window := said.Window
 	if window == 0 && !said.IsHeavy && model.Family == "" {
@@ -57,13 +55,13 @@ func lesson(model tokens.Model, size int, said wire.Overflow) Lesson {
 	return Lesson{Model: model.Name, Window: window}
 }
 
-// Teaches returns what the refusal of the prompt teaches of its model's window.
+// Teaches returns the window that the refusal of the prompt teaches.
 func (p *Prompt) Teaches(said wire.Overflow) Lesson {
 	return lesson(p.Exchange.Model, p.Exchange.Report.After, said)
 }
 
-// Teaches is Prompt.Teaches for a prompt that has been sent, by what an answer says: nothing if it
-// doesn't say that the prompt is too long.
+// Teaches is Prompt.Teaches for a prompt that has been sent. overflows is false if the answer doesn't say
+// that the prompt is too long.
 func (s *Sent) Teaches(answer wire.Answer) (taught Lesson, overflows bool) {
 	said, overflows := answer.Overflow(s.most)
 	if !overflows || answer.Error == nil && !s.isNear {
@@ -72,16 +70,15 @@ func (s *Sent) Teaches(answer wire.Answer) (taught Lesson, overflows bool) {
 	return lesson(s.size.model, s.account.exchange.After, said), true
 }
 
-// Price returns what a usage costs in millionths of a US dollar, beside that of the prompt's answer.
+// Price returns the price of a usage in millionths of a US dollar, in addition to the prompt's answer.
 func (p *Prompt) Price(usage wire.Usage) int64 {
 	return p.account.exchange.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, usage.Output)
 }
 
-// Shrink writes a prompt again that the provider has found too long: with a
-// projection that is strictly smaller, made for the window and the size that the
-// provider named; where that is not enough, without what modules have put into it. ok is false if no smaller prompt is possible, or if the prompt must not be
-// edited. The same prompt and the same words give the same result. It must be
-// called before the body that the prompt was written from is let go.
+// Shrink writes a smaller prompt after the provider found one too long: with a strictly smaller projection
+// for the window and size that the provider named, and if that is not enough, without its new inserts. ok
+// is false if no smaller prompt is possible or the prompt is read-only. The same prompt and the same refusal
+// give the same result. Call it before the body of the prompt is released.
 func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow) (shrunk *Prompt, ok bool) {
 	defer func() {
 		if recover() != nil { // the provider's own refusal goes back
@@ -111,9 +108,9 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	}
 	defer shrunk.Lane.Unlock()
 	exchange.Finalized = true
-	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
+	exchange.Anchor = session.Anchor{} // it predicted that the prompt fits
 	exchange.NextProjection = shrunk.Lane.NextNumber()
-	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
+	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's refusal is newer
 	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
 	exchange.Summary = shrunk.Lane.Summary(exchange.Chain)
 	exchange.Committer = committer{writer: w, prompt: shrunk}
@@ -136,26 +133,26 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	return shrunk, true
 }
 
-// WithoutUsage writes the prompt again without asking for a usage that the client did not ask for.
+// WithoutUsage writes the prompt again without the request for a usage report that the client did not ask
+// for.
 func (p *Prompt) WithoutUsage() {
 	p.AsksUsage = false
 	p.seal(false, nil)
 }
 
-// mayChange reports whether a prompt may get another form than the one that it has.
+// mayChange reports whether a prompt may be written in another form.
 func mayChange(exchange *pipeline.Exchange) bool {
 	return exchange.Request.ReadOnly == "" && !exchange.Request.Repeats
 }
 
-// isShrunk reports whether an exchange's prompt is smaller than what was sent, so
-// many o200k tokens, and within its limit.
+// isShrunk reports whether an exchange's prompt is smaller than the sent number of o200k tokens and within
+// its limit.
 func isShrunk(exchange *pipeline.Exchange, sent int) bool {
 	return exchange.Estimate(exchange.Projection) < sent && exchange.Size(exchange.Projection) <= exchange.Limit
 }
 
-// Overflowed learns from an answer that turned out to be the refusal of a prompt
-// that is too long, when its beginning had gone out already: the next prompt of the
-// lane is taken to be as long.
+// Overflowed learns from a refusal for length recognized only after the beginning of the answer had
+// been passed on. The lane's next prompt is assumed to be as long.
 func (w *Writer) Overflowed(sent Sent) {
 	if sent.Lane == nil || sent.limit == 0 {
 		return
@@ -165,8 +162,7 @@ func (w *Writer) Overflowed(sent Sent) {
 	sent.Lane.Reported(anchor)
 }
 
-// correct has an exchange go by what the provider said of its prompt, which has so
-// many o200k tokens.
+// correct applies the provider's refusal to an exchange whose prompt has sent o200k tokens.
 func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent int) {
 	if said.Window > 0 {
 		exchange.Model = exchange.Model.WithWindow(said.Window)
@@ -177,13 +173,12 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))
 		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
 	}
-	// By whatever it was counted, the prompt was larger than the window.
+	// However it was counted, the prompt was larger than the window.
 	exchange.Limit = within(exchange.Limit, int(float64(sent)*exchange.Factor/unsaidMargin))
 	exchange.Takes = exchange.Limit
 }
 
-// emergency returns the report of a prompt that was made smaller after the
-// provider had refused it.
+// emergency returns the report of a prompt shrunk after a refusal.
 func emergency(refused, shrunk pipeline.Report, said wire.Overflow) pipeline.Report {
 	refusal := pipeline.ReportEntry{Module: "provider", Type: "overflow", Reason: map[bool]string{true: "bytes"}[said.IsHeavy], Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
 	maps.DeleteFunc(refusal.Counts, func(_ string, count int) bool { return count == 0 })

@@ -12,21 +12,18 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// planShare is the share of a cache's life after which the epoch that may follow
-// it is planned.
+// planShare is the share of a cache's lifetime after which the next epoch is planned.
 const planShare = 0.8
 
-// leastCached is the least prompt in tokens that any provider caches, but for
-// models that are known to need more or less.
+// leastCached is the smallest prompt, in tokens, that providers cache, except for models with a known other
+// limit.
 const leastCached = 1024
 
-// PlanLater is told which epoch may be worth planning ahead of the request that may need it, once
-// due has come: that of the lane whose last prompt went out at heat.At, should no other follow. It
-// never blocks.
+// PlanLater schedules the plan of an epoch at due: for the lane whose last prompt went out at heat.At, unless
+// another prompt follows. It never blocks.
 type PlanLater func(lane *session.Lane, heat session.CacheState, outline *pipeline.Outline, due time.Time)
 
-// life is for how long a request asks its provider to keep parts of its prompt
-// in the cache; 0: nowhere.
+// life is how long a request asks its provider to cache parts of its prompt. Zero means no caching.
 type life struct {
 	longest, shortest time.Duration
 
@@ -48,8 +45,8 @@ func (l life) with(ttl string) life {
 	return life{max(l.longest, span), min(l.shortest, span), true}
 }
 
-// granted returns for how long the cache of a prompt lives by what its provider
-// reported: Anthropic says what was written for an hour and what for five minutes.
+// granted returns the cache lifetime of a prompt according to the provider's report. Anthropic reports writes
+// for one hour and for five minutes separately.
 func (l life) granted(usage wire.Usage) time.Duration {
 	wroteShort := usage.CacheWrite > 0 && usage.CacheWrite1h == 0
 	if l.isMarked && l.longest == session.LongTTL && l.shortest == l.longest && wroteShort {
@@ -58,8 +55,8 @@ func (l life) granted(usage wire.Usage) time.Duration {
 	return l.longest
 }
 
-// life returns what the prompt asks for: by the markers in the messages, else by the
-// one before them; without markers as long as a provider that caches on its own keeps it.
+// life returns the cache lifetime that the prompt asks for: by the markers in the messages, otherwise by the
+// one before them. Without markers it is the usual lifetime of a provider that caches automatically.
 func (p *Prompt) life() life {
 	exchange := p.Exchange
 	if !exchange.Codec.Traits().MarksCache {
@@ -94,7 +91,7 @@ func markers(asked life, digests []conversation.Digest) life {
 	return asked
 }
 
-// timeToLive returns that of a marker.
+// timeToLive returns the lifetime of a marker.
 func timeToLive(marker []byte) string {
 	if wire.Text(marker, "ttl") == oneHour {
 		return oneHour
@@ -102,8 +99,8 @@ func timeToLive(marker []byte) string {
 	return fiveMinutes
 }
 
-// automatic returns what a prompt asks of a provider that caches unasked, in the members that
-// OpenAI has for it. Its documentation: https://developers.openai.com/api/docs/guides/prompt-caching.
+// automatic returns the cache lifetime at a provider that caches automatically, from OpenAI's request
+// members. Documentation: https://developers.openai.com/api/docs/guides/prompt-caching.
 func (p *Prompt) automatic() life {
 	body, cache := p.Exchange.Body, p.Exchange.Model.Cache
 	span := cache.Usual(session.ShortTTL)
@@ -124,7 +121,7 @@ func (p *Prompt) automatic() life {
 		p.breakpoints(func(marker json.RawMessage) { isExplicit = false })
 	}
 	if isExplicit {
-		return life{} // it marks nothing that is to be kept
+		return life{} // it marks nothing to keep
 	}
 	asked := life{longest: span, shortest: span}
 	p.breakpoints(func(marker json.RawMessage) {
@@ -134,7 +131,7 @@ func (p *Prompt) automatic() life {
 	return asked
 }
 
-// asksFor returns the time to live that an object asks for; otherwise if it asks for none.
+// asksFor returns the lifetime that an object asks for, or otherwise if it has no valid one.
 func asksFor(object json.RawMessage, otherwise time.Duration) time.Duration {
 	asked, err := time.ParseDuration(wire.Text(object, "ttl"))
 	if err != nil || asked <= 0 {
@@ -143,8 +140,8 @@ func asksFor(object json.RawMessage, otherwise time.Duration) time.Duration {
 	return min(asked, session.DayTTL)
 }
 
-// breakpoints calls found with each of the objects by which parts of a prompt ask to be kept. A
-// text that speaks of one has a backslash before its quotes.
+// breakpoints calls found with each object that marks a part of the prompt for caching. In text, such an
+// object would have backslashes before its quotes.
 func (p *Prompt) breakpoints(found func(marker json.RawMessage)) {
 	name := []byte(`"prompt_cache_breakpoint"`)
 	for rest := p.Body; ; {
@@ -182,8 +179,8 @@ func (p *Prompt) wentOut(sent *Sent) {
 	}
 }
 
-// metered learns from a usage how the lane's cache is, and has an epoch planned for
-// the time when it will have gone cold.
+// metered learns the state of the lane's cache from a usage, and has an epoch planned for the time when the
+// cache expires.
 func (w *Writer) metered(sent *Sent, usage wire.Usage) {
 	if sent.Lane == nil || sent.cache.heat.At.IsZero() {
 		return

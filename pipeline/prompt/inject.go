@@ -12,19 +12,19 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// injectTimeout bounds how long the store may take to keep what modules have put
-// into a prompt. It goes out without that rather than late.
+// injectTimeout bounds how long the store may take to keep inserts. After it, the prompt goes out without
+// them, so that it isn't late.
 const injectTimeout = 5 * time.Second
 
-// keepInserts makes what modules have put into the prompt durable, all of it in one
-// transaction, before the body may go out. If that fails it is taken out again.
+// keepInserts stores all new inserts of the prompt in one transaction before the body goes out. If that
+// fails, it removes them from the prompt.
 func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	exchange, lane := prompt.Exchange, prompt.Lane
 	fresh := exchange.Fresh()
 	if len(fresh) == 0 {
 		return
 	}
-	// Those that make the prompt longer come last: they alone may be taken out again.
+	// Inserts that make the prompt longer come last, since only they may be withdrawn.
 	slices.SortStableFunc(fresh, func(a, b session.Insert) int { return cmp.Compare(order(&a), order(&b)) })
 	durable := slices.Clone(fresh)
 	for i := range durable {
@@ -50,7 +50,7 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	w.Resolver.Committed(lane)
 }
 
-// order returns where a new insert stands among those of its request: pointers first.
+// order returns the position of a new insert among those of its request: pointers first.
 func order(insert *session.Insert) int {
 	if insert.IsPointer() {
 		return 0
@@ -58,9 +58,8 @@ func order(insert *session.Insert) int {
 	return 1
 }
 
-// withdraw takes what a refused prompt was the first to hold out of it and of its
-// lane again. It is false if there is nothing, or if the store fails: what it keeps
-// would come back with the next prompt.
+// withdraw removes a refused prompt's new inserts from the prompt and its lane. It returns false if there are
+// none or the store fails, because the next prompt would then include the stored inserts.
 func (w *Writer) withdraw(ctx context.Context, prompt *Prompt, fresh []session.Insert) bool {
 	if len(fresh) == 0 {
 		return false
@@ -90,8 +89,8 @@ func (w *Writer) withdraw(ctx context.Context, prompt *Prompt, fresh []session.I
 	return true
 }
 
-// injectedBy has a report tell of what a refused prompt was the first to hold, which
-// the prompt that goes out in its place holds as well.
+// injectedBy adds a refused prompt's new inserts to a report, because the prompt that replaces it holds them
+// as well.
 func injectedBy(report *pipeline.Report, refused pipeline.Report) {
 	report.Injected = maps.Clone(refused.Injected)
 	for i, module := range report.Modules {

@@ -14,22 +14,22 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// account is what decides what a prompt costs and saves, but for its answer.
+// account holds the inputs of a prompt's cost and savings, except its answer.
 type account struct {
 	exchange cost.Exchange
-	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
+	before   *cost.Cached // the lane's newest prompt before this one; nil if unknown
 	billing  wire.Billing
 	key      uuid.UUID      // provider key that the prompt goes out with
-	region   string         // in which all requests are processed that go where this one goes; empty if unknown
-	own      tokens.Model   // that the request names, at its list price
-	isLong   bool           // it has its long window
-	others   []tokens.Model // that may answer in its place
+	region   string         // region that processes all requests to this destination; "" if unknown
+	own      tokens.Model   // model named by the request, at its list price
+	isLong   bool           // the model has its long window
+	others   []tokens.Model // models that may answer in its place
 
-	overrides tokens.Overrides // of other models that answer
+	overrides tokens.Overrides // for other models that answer
 	life      life
 }
 
-// account opens the account of a prompt that is sealed.
+// account opens the account of a sealed prompt.
 func (w *Writer) account(prompt *Prompt) account {
 	exchange := prompt.Exchange
 	opened := prompt.account
@@ -55,7 +55,7 @@ func (w *Writer) account(prompt *Prompt) account {
 		opened.before, opened.exchange.Shared = felt(prompt)
 	}
 	if opened.before != nil && opened.key != uuid.Nil && opened.before.Key != uuid.Nil && opened.before.Key != opened.key {
-		opened.before = nil // another account's cache
+		opened.before = nil // the cache of another account
 	}
 	from, sent := opened.exchange.Shared, 0
 	if projection := exchange.Projection; projection != nil {
@@ -75,7 +75,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	return opened
 }
 
-// served returns on what terms a request is answered: as the answer says, else as it asks for.
+// served returns the terms of an answer: as the answer reports them, otherwise as the request asks.
 func (a *account) served(said wire.Served) wire.Served {
 	asked := a.billing.Served
 	asked.Region = cmp.Or(asked.Region, a.region)
@@ -92,9 +92,8 @@ func (a *account) terms(said wire.Served) tokens.Terms {
 	return terms
 }
 
-// before returns the newest prompt of a prompt's lane that a provider answered, or
-// of the lane that it has just left, and how many messages both have; nil if this
-// process has seen none.
+// before returns the newest answered prompt of a prompt's lane, or of the lane that it has just left, and how
+// many messages the two share. It returns nil if this process has seen no such prompt.
 func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 	lane, length := prompt.Lane, len(prompt.Exchange.Digests)
 	if lane == nil {
@@ -112,8 +111,7 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 	return nil, 0
 }
 
-// refreshed returns a prompt with the time that it has been kept in the cache to by
-// what was sent since, and the life that requests have asked for.
+// refreshed returns last with its cache lifetime extended by prompts sent since then.
 func refreshed(last cost.Cached, heat session.CacheState) *cost.Cached {
 	if heat.Model != last.Model || heat.TTL == 0 || heat.At.Before(last.At) {
 		return &last
@@ -122,8 +120,8 @@ func refreshed(last cost.Cached, heat session.CacheState) *cost.Cached {
 	return &last
 }
 
-// felt returns what a lane itself knows of its last prompt, where this process has
-// seen none of its answers: nothing of what precedes the messages.
+// felt returns the lane's own record of its last prompt, for a process that has seen none of its answers. It
+// has no record of the parts before the messages.
 func felt(prompt *Prompt) (*cost.Cached, int) {
 	heat := prompt.earlier.heat
 	last := &cost.Cached{
@@ -138,7 +136,7 @@ func felt(prompt *Prompt) (*cost.Cached, int) {
 	return last, min(heat.Position, len(prompt.Exchange.Digests))
 }
 
-// fixedHash returns a hash of what precedes the messages; never 0.
+// fixedHash returns a hash of the request's parts before the messages, never 0.
 func fixedHash(exchange *pipeline.Exchange) uint64 {
 	sum := uint64(1)
 	for _, part := range exchange.Request.Fixed {
@@ -165,7 +163,7 @@ func isMarked(exchange *pipeline.Exchange) bool {
 	return false
 }
 
-// number returns the number of an exchange's projection; 0: it has none.
+// number returns the number of an exchange's projection, or 0 without one.
 func number(exchange *pipeline.Exchange) int {
 	if exchange.Projection == nil {
 		return 0

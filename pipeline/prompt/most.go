@@ -6,23 +6,23 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Most is the cost of a prompt and its answers, estimated before they are sent: at most so much.
-// It is zero for a request that was not read; money is 0 where no price is known.
+// Most is an upper estimate of the cost of a prompt and its answers, made before they are sent. It is zero
+// for a request that could not be read. Money is 0 if no price is known.
 type Most struct {
 	Prompt, Answers          int   // tokens
 	PromptMicroUSD, MicroUSD int64 // of the prompt alone, and of everything
 }
 
-// usedTokens are how many tokens of a prompt one use of a provider's own tool counts as: what
-// it finds is read as part of the prompt.
+// usedTokens is the assumed size of one result of a provider's own tool, in tokens. The result is billed as
+// part of the prompt.
 const usedTokens = 10_000
 
-// mostOutput bounds the length of an answer that is believed, in tokens.
+// mostOutput is the longest plausible answer, in tokens.
 const mostOutput = 10_000_000
 
-// Most returns what the prompt may come to with the dearest of the models that may
-// answer it: all of it written to the cache for as long as it asks, every answer as long
-// as it may be, and every use of the provider's own tools.
+// Most returns the highest cost of the prompt with the most expensive model that may answer it. It assumes
+// that the whole prompt is written to the cache for the requested time, that every answer has its maximum
+// length, and that every allowed use of the provider's own tools happens.
 func (p *Prompt) Most() Most {
 	if p.Exchange == nil {
 		return Most{}
@@ -47,7 +47,7 @@ func (p *Prompt) mostOf(model tokens.Model, isLong bool) Most {
 		answer = model.Window
 	}
 	price, billing := model.On(p.account.terms(wire.Served{})), p.account.billing
-	if price.Output < model.Price.Output { // the provider may not serve what costs less
+	if price.Output < model.Price.Output { // the provider may not serve the cheaper model
 		price = model.Price
 	}
 	price.Input = max(price.Input, price.CacheWrite)

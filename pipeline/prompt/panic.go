@@ -8,9 +8,8 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// guarded runs find, which finds a prompt's lane and decides its projection. A panic on
-// the way, which is no module's, costs what the request would have added: it goes out
-// with what stood before, and nothing is recorded of its session.
+// guarded runs find, which finds a prompt's lane and decides its projection. After a panic outside the
+// modules, the prompt goes out with the projection from before, and its session is not recorded.
 func (p *Prompt) guarded(find func()) {
 	defer func() {
 		value := recover()

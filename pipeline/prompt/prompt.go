@@ -24,12 +24,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// resolveTimeout bounds how long it may take to find a lane, for the store and for
-// other requests that hold it. A prompt goes out without one rather than late.
+// resolveTimeout bounds the search for a lane, including waiting for the store and for other requests that
+// hold the lane. After it, the prompt goes out without a lane, so that it isn't late.
 const resolveTimeout = 5 * time.Second
 
-// Chain runs the modules of an exchange's config. It never fails: what went
-// wrong is in the exchange's report.
+// Chain runs the modules of an exchange's config. It never fails: the exchange's report has the errors.
 type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
 }
@@ -43,21 +42,21 @@ type Writer struct {
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
 	Tracker     *cost.Tracker
-	Window      int       // context window in place of every model's; 0: the models'
-	PlanLater   PlanLater // nil if nothing is planned ahead
+	Window      int       // replaces the context window of every model; 0 means the models' own
+	PlanLater   PlanLater // nil disables planning ahead
 	Now         func() time.Time
 
-	// Lives returns how many messages subagents of a client had at their ends in a workspace, in order. It asks
-	// nothing and waits for nothing. Optional.
+	// Lives returns the lengths, in messages, that a client's subagents ended with in a workspace, sorted. It
+	// answers from memory without blocking. Optional.
 	Lives func(workspace tenants.WorkspaceID, client string) []int
 
-	// Redactor returns what redacts what is stored of a workspace's requests, nil for one whose
-	// requests are stored as they came. It is nil if all are.
+	// Redactor returns the redaction of a workspace's stored requests. A nil Redact, or a nil Redactor, means
+	// that requests are stored unchanged.
 	Redactor func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Redact, error)
 }
 
-// NewWriter returns a Writer on a store that knows nothing yet. counter counts
-// what its Reader reads.
+// NewWriter returns a Writer on a store without earlier state. counter counts the tokens that its Reader
+// reads.
 func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writer, error) {
 	models, err := tokens.NewModels()
 	if err != nil {
@@ -81,41 +80,40 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 	}, nil
 }
 
-// Destination is who is asked.
+// Destination is the provider that a request goes to.
 type Destination struct {
-	Provider string // empty: the maker of the model
-	Region   string // in which it processes what it is sent, if its address says so
+	Provider string // "" means the maker of the model
+	Region   string // processing region, if the provider's address names it
 
-	Key uuid.UUID // provider key whose account has the cache; uuid.Nil if it is not stored
+	Key uuid.UUID // provider key whose account has the cache; uuid.Nil if the key is not stored
 }
 
-// Request is a client's request as far as its prompt is concerned.
+// Request is a client's request with the inputs of its prompt.
 type Request struct {
 	Scope   session.Scope
 	Codec   wire.Codec
 	Config  pipeline.Config
-	Headers http.Header // what they say about session and client counts
+	Headers http.Header // only headers about session and client are read
 	Path    string      // without the query
 	Body    []byte
-	Bypass  bool // leave the prompt as it is
-	DryRun  bool // only say what the pipeline would do
-	NoStore bool // leave the prompt as it is, and keep nothing of it
+	Bypass  bool // leave the prompt unchanged
+	DryRun  bool // only report the pipeline's effect
+	NoStore bool // leave the prompt unchanged and store nothing of it
 	Long    bool // the client asks for the model's long context window
 
 	Destination Destination
 
-	// Overrides are what holds in place of what the catalog says of models.
+	// Overrides replace the catalog's data on models.
 	Overrides tokens.Overrides
 
-	// Usage has a stream report its usage where the client did not ask for it.
+	// Usage adds a usage report to a stream even if the client did not ask for it.
 	Usage bool
 
-	// Memory returns so many bytes for the prompt's body where that is not the client's;
-	// made if nil.
+	// Memory returns size bytes for a rewritten body. The body is allocated if Memory is nil.
 	Memory func(size int) []byte
 
-	// Allow refuses a model, with the name that it is asked for by, before anything
-	// is done for the request; nil: every model is allowed.
+	// Allow refuses a model, asked for under a name, before any work is done for the request. nil allows
+	// every model.
 	Allow func(model tokens.Model, asked string) error
 }
 
@@ -125,59 +123,57 @@ type BodyError struct{ Cause error }
 // Error implements error.
 func (e BodyError) Error() string { return e.Cause.Error() }
 
-// Unwrap returns what is wrong with the body.
+// Unwrap returns the cause.
 func (e BodyError) Unwrap() error { return e.Cause }
 
-// Prompt is a request that is ready to be sent.
+// Prompt is a request ready to be sent.
 type Prompt struct {
-	Body     []byte // what goes to the provider
-	Beta     string // value that the anthropic-beta header needs beside the client's; empty if none
+	Body     []byte // body for the provider
+	Beta     string // addition to the client's anthropic-beta header; "" if absent
 	Exchange *pipeline.Exchange
-	Lane     *session.Lane // nil: the store failed; nothing is recorded of the session
+	Lane     *session.Lane // nil after a store failure, in which case nothing is recorded of the session
 
-	// AsksUsage says that the stream will report a usage that the client did not
-	// ask for and must not see.
+	// AsksUsage says that the stream reports a usage that the client did not ask for and must not see.
 	AsksUsage bool
 
-	// Trial is the report of what the pipeline would have done in a dry run; nil
-	// if it was none.
+	// Trial is the report of a dry run: the pipeline's effect if it were applied. nil unless it was a dry
+	// run.
 	Trial *pipeline.Report
 
 	Archival
 
-	now        func() time.Time // nil if it is not to be sent
+	now        func() time.Time // nil if the prompt will not be sent
 	plansAhead bool
-	marked     string // time to live of our cache marker; empty if none
-	released   string // how its thinking is released from its binding; empty if it is not
+	marked     string // lifetime of our cache marker; "" if absent
+	released   string // name of the release of its thinking; "" if not released
 	account    account
-	fresh      []session.Insert // that it is the first to hold
+	fresh      []session.Insert // inserts that this prompt is the first to hold
 	earlier    earlier
 }
 
-// Archival is what the archive was given for a prompt.
+// Archival describes the data that the archive received for a prompt.
 type Archival struct {
-	Archiving time.Duration  // time until the originals and what changed the prompt were durable
+	Archiving time.Duration  // time until the originals and the prompt's changes were durable
 	Archived  int            // bytes of originals
-	Redacted  map[string]int // pieces of personal data that were replaced in them, by kind; nil if none were
+	Redacted  map[string]int // pieces of personal data replaced in them, by kind; nil if none
 }
 
-// earlier is what is known of the prompts that a prompt's lane had before it.
+// earlier holds the known state of the lane's prompts before this one.
 type earlier struct {
-	met      int                 // messages that an earlier request of the session had
-	heat     session.CacheState  // what the lane knew of the provider's cache
-	standing *session.Projection // the lane's before the modules ran; nil if none
+	met      int                 // messages that an earlier request of the session already had
+	heat     session.CacheState  // the lane's knowledge of the provider's cache
+	standing *session.Projection // the lane's projection before the modules ran; nil if none
 	omits    bool                // earlier prompts had inserts that this one leaves out
-	isLost   bool                // the lane could not be looked for: what earlier prompts had is not known
+	isLost   bool                // the lane could not be looked up, so its earlier prompts are unknown
 }
 
-// ErrResumes says that a request goes on with a history that the provider holds for
-// minutes. Of a prompt that is nowhere whole nothing can be shortened or found again, so the
-// client is told that its thread is gone: it has the whole history, and sends it.
+// ErrResumes says that a request continues a history that only the provider holds, for minutes. Palimpsest
+// can't compress or find such a partial prompt, so the client receives an error that its thread is gone. It
+// has the whole history and sends it.
 var ErrResumes = errors.New("the request holds a part of its conversation")
 
-// Write writes the prompt of a request. A failure inside Palimpsest leaves the
-// prompt as it was; only what the sender has to mend is an error: a BodyError, ErrResumes, or what
-// Allow says.
+// Write writes the prompt of a request. A failure inside Palimpsest leaves the prompt unchanged. It returns
+// an error only if the sender must fix the request: a BodyError, ErrResumes, or an error from Allow.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	prompt, err := w.take(ctx, request)
 	if err != nil {
@@ -190,7 +186,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	case exchange.Request.Resumes:
 		return nil, ErrResumes
 	}
-	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Redacts() // a plan is made of the client's own bytes
+	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Redacts() // a plan uses the client's own bytes
 	hint := client.Hint(request.Headers, exchange.Request)
 	prompt.guarded(func() {
 		if request.NoStore {
@@ -207,7 +203,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	return prompt, nil
 }
 
-// take reads a request whose model is allowed.
+// take reads a request and checks that its model is allowed.
 func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err error) {
 	_, span := spans.Start(ctx, "parse body")
 	defer span.EndWith(&err)
@@ -237,7 +233,7 @@ func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err
 	return prompt, nil
 }
 
-// read understands a body as far as the pipeline needs it.
+// read parses the parts of a body that the pipeline needs.
 func (w *Writer) read(request Request) (*Prompt, error) {
 	envelope, digests, err := w.Reader.Read(request.Codec, request.Body)
 	if err != nil {
@@ -247,7 +243,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	if request.Scope.EndUser == "" { // no header says it
+	if request.Scope.EndUser == "" { // no header names one
 		request.Scope.EndUser = session.EndUserID(request.Scope.Workspace, asked.EndUser)
 	}
 	fields := wire.NewFields(envelope)
@@ -283,7 +279,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	return &Prompt{Exchange: exchange, account: account}, nil
 }
 
-// unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
+// unsaid estimates the o200k tokens that a provider adds before a prompt.
 func unsaid(codec wire.Codec, body *wire.Envelope) int {
 	if tools, has := body.Member("tools"); has && codec.Traits().InstructsTools && wire.HasElements(tools) {
 		return tokens.ToolInstructions
@@ -291,8 +287,8 @@ func unsaid(codec wire.Codec, body *wire.Envelope) int {
 	return 0
 }
 
-// provided returns what holds for the model that a request names, at the provider that
-// is asked for it: sizes are learned of each provider by itself.
+// provided returns the data of the model that a request names, at the request's provider, because sizes are
+// learned separately for each provider.
 func (w *Writer) provided(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
 	if request.Destination.Provider != "" {
@@ -308,9 +304,8 @@ func (w *Writer) provided(request Request, name string) tokens.Model {
 	return model
 }
 
-// within returns how many tokens a prompt may have of which the provider takes so many, if a person
-// has set a ceiling. Either is 0 if it is not known. The room for the answer is the provider's to
-// leave: what a person sets is for the prompt alone.
+// within returns the prompt's limit in tokens: the smaller of the provider's limit and a configured ceiling.
+// Either is 0 if unknown. The ceiling is for the prompt alone: the provider reserves room for the answer.
 func within(takes, ceiling int) int {
 	if takes == 0 || ceiling > 0 && ceiling < takes {
 		return ceiling
@@ -318,8 +313,7 @@ func within(takes, ceiling int) int {
 	return takes
 }
 
-// project finds the request's lane and decides its projection; in a dry run it
-// keeps the one that stands.
+// project finds the request's lane and decides its projection. In a dry run it keeps the current one.
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
@@ -382,7 +376,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	}
 }
 
-// find finds the lane of a request, in so much time as a prompt may wait for it.
+// find finds the lane of a request within resolveTimeout.
 func (w *Writer) find(ctx context.Context, exchange *pipeline.Exchange, hint session.Hint) (lane *session.Lane, met int, err error) {
 	ctx, span := spans.Start(ctx, "find lane")
 	defer span.EndWith(&err)
@@ -401,7 +395,7 @@ func (w *Writer) process(ctx context.Context, exchange *pipeline.Exchange) {
 	span.Int(spans.TokensAfter, exchange.Report.After)
 }
 
-// committer keeps for a prompt's lane what its modules decide.
+// committer stores the decisions of a prompt's modules in its lane.
 type committer struct {
 	writer *Writer
 	prompt *Prompt

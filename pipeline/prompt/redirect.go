@@ -6,11 +6,11 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Heat returns what is known of the provider's cache of the lane's newest prompt before this one.
+// Heat returns the state of the provider's cache for the lane's newest prompt before this one.
 func (p *Prompt) Heat() session.CacheState { return p.earlier.heat }
 
-// IsBound reports whether the prompt can be answered for one account only: it goes on with what the
-// provider holds, or has something in it that only the account can read that it was written for.
+// IsBound reports whether only one account can answer the prompt: it continues state that the provider holds,
+// or contains content that only the original account can read.
 func (p *Prompt) IsBound() bool {
 	exchange := p.Exchange
 	if exchange == nil || exchange.Request.Refers || exchange.Request.Resumes || exchange.Request.Repeats {
@@ -37,9 +37,9 @@ func isSealed(digests []conversation.Digest) bool {
 	return false
 }
 
-// Redirect has a prompt that is not sent yet go to another destination than it was written for. Its bytes
-// stay; what it costs goes by the prices there, and nothing of it is expected in the cache of an account
-// that the lane's newest prompt did not go to.
+// Redirect sends a prompt to another destination than it was written for. The bytes stay the same. Its cost
+// uses the new destination's prices, and no cache hits are expected unless the lane's newest prompt went to
+// the same account.
 func (w *Writer) Redirect(p *Prompt, to Destination, overrides tokens.Overrides) {
 	request := Request{Destination: to, Overrides: overrides, Long: p.account.isLong}
 	own := w.provided(request, p.Exchange.Request.Model)

@@ -6,8 +6,8 @@ import (
 	"palimpsest/pipeline"
 )
 
-// rehearse returns the report of what the pipeline would do with an exchange.
-// Nothing of it becomes durable, and the lane stays as it is.
+// rehearse runs the pipeline on a copy of an exchange and returns the report. It neither stores the result
+// nor changes the lane.
 func (w *Writer) rehearse(ctx context.Context, exchange pipeline.Exchange) *pipeline.Report {
 	exchange.Committer = pipeline.Forgetful{}
 	w.Chain.Process(ctx, &exchange)

@@ -18,11 +18,11 @@ const (
 	oneHour     = "1h"
 )
 
-// bypass is why a history is read-only whose client asked for its prompt to be left alone.
+// bypass is the read-only reason of a history whose client asked to leave its prompt unchanged.
 const bypass = "bypass"
 
-// seal makes the body that goes to the provider; asksUsage has its stream report
-// the usage. memory is where a body that is not the client's own is put; allocated if nil.
+// seal makes the body for the provider. asksUsage adds a usage report to its stream. memory returns the bytes
+// for a rewritten body, allocated if memory is nil.
 func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	exchange := p.Exchange
 	pieces := exchange.Pieces()
@@ -48,14 +48,13 @@ func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	p.Body, p.Beta, p.released = exchange.Body.SealIn(memory, pieces, members...), release.beta, release.name()
 }
 
-// freeMarker returns the time to live of our marker at the end of the
-// frozen prefix; empty if the client uses no markers or has none to spare. A
-// marker must not live shorter than one behind it, nor than those that went with
-// the messages it stands for.
+// freeMarker returns the lifetime of our marker at the end of the frozen prefix, or "" if the client uses no
+// markers or has no marker to spare. A marker must not have a shorter lifetime than a later one, or than the
+// markers of the messages that the prefix replaces.
 func freeMarker(exchange *pipeline.Exchange) string {
 	used, moved, ttl := exchange.Request.Markers, 0, fiveMinutes
 	if automatic, _ := exchange.Body.Member("cache_control"); wire.Text(automatic, "ttl") == oneHour {
-		ttl = oneHour // it stands behind everything
+		ttl = oneHour // the automatic marker is behind everything
 	}
 	for _, part := range exchange.Projection.Parts {
 		for _, digest := range exchange.Digests[part.From:part.To] {
@@ -81,8 +80,8 @@ func freeMarker(exchange *pipeline.Exchange) string {
 	return ttl
 }
 
-// mark puts a cache marker on the last message of the frozen prefix that may
-// carry one. Where the client has a marker there, that is enough.
+// mark puts a cache marker on the last message of the frozen prefix that may carry one, unless the client
+// already has a marker there.
 func mark(exchange *pipeline.Exchange, pieces []wire.Piece, ttl string) []wire.Piece {
 	for last := len(pieces) - 2; last >= 0; last-- { // the last piece is the client's tail
 		piece := pieces[last]

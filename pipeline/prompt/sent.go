@@ -13,10 +13,10 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Sent is what is still needed of a prompt once it has been sent. It holds
-// nothing of the body, so that the memory is free while the answer streams.
+// Sent keeps the parts of a prompt that are needed after sending. It drops the body so that its memory is
+// free while the answer streams.
 type Sent struct {
-	Lane     *session.Lane // nil: the store failed
+	Lane     *session.Lane // nil after a store failure
 	Scope    session.Scope
 	Head     conversation.Hash // link of the history after the request's last message
 	Position int               // messages in the request
@@ -24,39 +24,39 @@ type Sent struct {
 	// AsksUsage is the prompt's AsksUsage.
 	AsksUsage bool
 
-	// Broken says that the answer did not come to its end: what it reports is paid,
-	// and nothing is learned from it.
+	// Broken says that the answer ended early. The reported usage is still billed, but nothing is learned
+	// from it.
 	Broken bool
 
 	// Summarizes says that the workspace has models write summaries of its lanes.
 	Summarizes bool
 
 	size    sentSize
-	limit   int  // tokens that it might have; 0 if no one knows
-	most    int  // tokens that the answer might have; 0 if the request doesn't say
-	isNear  bool // the prompt may be too long though it should fit
+	limit   int  // maximum prompt tokens; 0 if unknown
+	most    int  // maximum answer tokens; 0 if the request has no limit
+	isNear  bool // the prompt may be too long although it should fit
 	account account
 	cache   sentCache
 }
 
-// sentSize is what the size that the provider reports for a prompt is compared with.
+// sentSize holds the estimates to compare with the prompt size that the provider reports.
 type sentSize struct {
 	isWhole  bool // the body holds all of the prompt
 	model    tokens.Model
-	anchor   session.Anchor // but for the tokens that the provider will report
+	anchor   session.Anchor // without the token count that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
 }
 
-// sentCache is what is to be learned of the provider's cache of a prompt, and planned
-// for the time when it will have gone cold.
+// sentCache holds the state for learning about the provider's cache of a prompt, and for planning an epoch
+// once the cache expires.
 type sentCache struct {
 	heat    session.CacheState
 	life    life
 	idle    int               // tokens above which an epoch may be planned ahead
-	outline *pipeline.Outline // what to plan it of; nil if none
+	outline *pipeline.Outline // input of the plan; nil if absent
 }
 
-// Sent notes that the prompt has been sent and returns what is needed from then on.
+// Sent notes that the prompt has been sent and returns the data needed from then on.
 func (p *Prompt) Sent() Sent {
 	exchange := p.Exchange
 	length := len(exchange.Digests)
@@ -75,11 +75,11 @@ func (p *Prompt) Sent() Sent {
 	return sent
 }
 
-// bytesPerToken is how many bytes of an answer a token stands for, roughly.
+// bytesPerToken is the approximate number of answer bytes per token.
 const bytesPerToken = 4
 
-// Metered returns the usage of an answer whose provider did not come to report all of
-// it: what it has reported, and estimates in place of the rest.
+// Metered returns the usage of an answer without a complete usage report: the reported values, and estimates
+// for the rest.
 func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	usage := answer.Usage
 	if usage.Prompt() == 0 {
@@ -88,7 +88,7 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 		usage.Input = exchange.After - usage.CacheRead
 	}
 	said := answer.Said
-	if said == 0 { // it came in one piece, if at all
+	if said == 0 { // the answer came in one piece, if at all
 		for _, message := range answer.Messages {
 			said += len(message)
 		}
@@ -97,8 +97,7 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	return usage
 }
 
-// Served returns on what terms a prompt was answered, and by which model if it's another than the one
-// that was asked for.
+// Served returns the terms of an answer, with the model's name if it differs from the requested one.
 func (w *Writer) Served(sent *Sent, answer wire.Answer) wire.Served {
 	served := sent.account.served(answer.Served)
 	if answer.Model != "" && !isSame(sent.account.own.Name, w.Models.Lookup(answer.Model).Name) {
@@ -107,15 +106,14 @@ func (w *Writer) Served(sent *Sent, answer wire.Answer) wire.Served {
 	return served
 }
 
-// isSame reports whether two names are of one model: one may say in front who sells it.
+// isSame reports whether two names mean the same model: one may begin with the name of a reseller.
 func isSame(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a == b || strings.HasSuffix(a, "/"+b) || strings.HasSuffix(b, "/"+a)
 }
 
-// Answered learns from the usage that the provider reported for a prompt and
-// returns what the exchange cost and saved. Of one that is estimated nothing is learned,
-// and no saving claimed.
+// Answered learns from the usage that the provider reported for a prompt and returns the exchange's cost and
+// savings. It ignores an estimated usage for learning and claims no savings for it.
 func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage
 	exchange := sent.account.exchange
@@ -140,8 +138,8 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	return money
 }
 
-// answering returns the model that answered, at its list price. Where the request let others answer
-// in place of its own, and the answer does not say which one did, it is the dearest of them.
+// answering returns the model that answered, at its list price. If the request has fallback models and the
+// answer names no model, it is the most expensive of them.
 func (w *Writer) answering(sent *Sent, name string) tokens.Model {
 	own, answered := sent.account.own, sent.account.overrides.On(w.Models.Lookup(name), name)
 	if answered.Name == own.Name {
@@ -162,8 +160,8 @@ func (w *Writer) answering(sent *Sent, name string) tokens.Model {
 	return dearest
 }
 
-// toolFees returns what the tools cost that the provider ran itself for an answer, in millionths of
-// a US dollar. Nothing is charged for where a model has no price, or is free.
+// toolFees returns the cost of the tools that the provider ran for an answer, in millionths of a US dollar.
+// It is 0 if the model is free or has no price.
 func (w *Writer) toolFees(answering tokens.Model, uses map[string]int) int64 {
 	if answering.Price.Input <= 0 {
 		return 0
@@ -179,14 +177,14 @@ func (w *Writer) toolFees(answering tokens.Model, uses map[string]int) int64 {
 	return int64(math.Round(sum * 1e6))
 }
 
-// unlistedFee returns what a use of a provider's own tool counts as that the catalog doesn't list, in US
-// dollars: no less than any that it lists.
+// unlistedFee returns the assumed price of one use of a provider's tool missing from the catalog, in US
+// dollars: at least the highest listed price.
 func (w *Writer) unlistedFee(tool string) float64 {
 	return max(float64(wire.ToolFee(tool))/1e6, w.Models.DearestToolUse())
 }
 
-// UnlistedTools returns the tools that the provider ran itself for an answer and that the catalog doesn't list, by name,
-// and what their uses count as, in millionths of a US dollar.
+// UnlistedTools returns the tools that the provider ran for an answer and that the catalog doesn't list, with
+// the assumed cost of their uses in millionths of a US dollar.
 func (w *Writer) UnlistedTools(sent *Sent, answer wire.Answer) map[string]int64 {
 	answering, unlisted := w.answering(sent, answer.Model), map[string]int64{}
 	for tool, count := range answer.Tools {
@@ -197,14 +195,14 @@ func (w *Writer) UnlistedTools(sent *Sent, answer wire.Answer) map[string]int64 
 	return unlisted
 }
 
-// learn learns how large a prompt was.
+// learn records the reported size of a prompt.
 func (w *Writer) learn(sent Sent, answer wire.Answer) {
 	reported := answer.Usage.Prompt()
 	sent.size.anchor.Tokens = reported
 	if sent.Lane != nil {
 		sent.Lane.Reported(sent.size.anchor)
 	}
-	if sent.size.isWhole && !answer.Reduced { // or the count is of more, or of less, than was estimated
+	if sent.size.isWhole && !answer.Reduced { // otherwise the count covers more or less than the estimate
 		w.Calibration.Observe(sent.Scope.Workspace, sent.size.model, sent.size.estimate, reported)
 	}
 }

@@ -1,15 +1,15 @@
 package prompt
 
-// Standing is the prompt that would have gone out without an epoch: what the
-// provider has of it in its cache is the prompt of the request before.
+// Standing is the prompt that would have gone out without a new epoch. Since it extends the previous request,
+// the provider may have that part cached.
 type Standing struct {
 	Body   []byte
-	Beta   string // value that the anthropic-beta header needs beside the client's; empty if none
+	Beta   string // addition to the client's anthropic-beta header; "" if absent
 	Tokens int    // estimate, in the model's tokens
 }
 
-// Standing returns the prompt as it stood before the modules worked on it. Its
-// body may share the client's memory. It must be called before that is let go.
+// Standing returns the prompt as it was before the modules worked on it. Its body may share the client's
+// memory, so call it before that memory is released.
 func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
 	exchange.Projection = p.earlier.standing

@@ -20,18 +20,18 @@ const (
 )
 
 var (
-	// wrapper is an element in which clients put what a person typed.
+	// wrapper is an element in which clients put a person's text.
 	wrapper = expression.New(`(?is)<(task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>(.*?)</(?:task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>`)
-	// surroundings are elements that clients put beside what a person typed, with what they hold.
+	// surroundings are elements that clients put beside a person's text, with their content.
 	surroundings = expression.New(`(?is)<(context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
-	// marks stand for what a person pasted.
+	// marks are placeholders for pasted content.
 	marks = expression.New(`(?i)<image\b[^>]*>|</image>|\[(?:image|pasted text) #?\d+[^\]]*\]`)
-	// command is a command of the client's own.
+	// command is one of the client's own commands.
 	command     = expression.New(`(?s)<command-name>\s*(.*?)\s*</command-name>`)
 	commandArgs = expression.New(`(?s)<command-args>\s*(.*?)\s*</command-args>`)
 )
 
-// clientTexts begin messages of the user that clients write on their own.
+// clientTexts are the beginnings of user messages that clients write automatically.
 var clientTexts = []string{
 	"This is the Gemini CLI.", "This is the Qwen Code.", "I have *added these files to the chat", "I am not sharing any files",
 	"Here are summaries of some files present in my git repository", "Here are the files in the chat", "Repo-map:",
@@ -39,8 +39,8 @@ var clientTexts = []string{
 	"No tools were used", "[ERROR]", "[Request interrupted",
 }
 
-// problems begin what clients report of their own errors in a message of the user. A person may paste such
-// a text as well, so it only steps back behind another one.
+// problems are the beginnings of a client's own error reports in user messages. A person may paste such a
+// text as well, so it is used only if there is no other text.
 var problems = []string{"Error:", "error:", "ERROR:", "API Error", "Warning:", "WARNING:", "Request failed", "Failed to "}
 
 // isTitled reports whether a person has typed something in messages.
@@ -82,7 +82,7 @@ func title(exchange *pipeline.Exchange) string {
 	return shorten(problem)
 }
 
-// typedIn returns what a person typed of a user's text; "" if nothing.
+// typedIn returns the part of a user's text that a person typed, or "".
 func typedIn(text string) string {
 	text = strings.TrimSpace(conversation.WithoutEnvironment(conversation.WithoutReminders(text)))
 	text = strings.ToValidUTF8(text[:min(len(text), titleText)], "") // the cut may be inside a character
@@ -97,13 +97,13 @@ func typedIn(text string) string {
 		return ""
 	}
 	text = ledger.TypedText(text)
-	if len(text) > 1 && text[0] == '"' && strings.IndexByte(text[1:], '"') == len(text)-2 { // as opencode passes what it was started with
+	if len(text) > 1 && text[0] == '"' && strings.IndexByte(text[1:], '"') == len(text)-2 { // as opencode passes its start argument
 		text = text[1 : len(text)-1]
 	}
 	return strings.TrimSpace(text)
 }
 
-// commandIn returns a client's command as a person typed it; "" for one that asks the model nothing.
+// commandIn returns a client's command as a person typed it, or "" if it asks the model no question.
 func commandIn(name, text string) string {
 	switch strings.TrimPrefix(name, "/") {
 	case "compact", "clear", "model", "resume", "exit", "quit", "login", "logout", "status", "config", "cost", "context", "mcp", "help":
@@ -119,7 +119,7 @@ func startsWith(text string, starts []string) bool {
 	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(text, start) })
 }
 
-// shorten returns the first line of text, at most maxTitle characters of it.
+// shorten returns the first line of text, at most maxTitle characters long.
 func shorten(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if runes := []rune(text[:min(len(text), 4*maxTitle+4)]); len(runes) > maxTitle {

@@ -7,15 +7,14 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Update returns what the request adds to its session: the messages that are not
-// yet on their way to the archive. Their bytes share the body's memory. The
-// prompt must have a lane, which is to be told whether they have Arrived or are
-// Lost.
+// Update returns the request's addition to its session: the messages not yet on their way to the
+// archive. Their bytes share the body's memory. The prompt must have a lane, and the caller must report to it
+// whether they have Arrived or are Lost.
 func (p *Prompt) Update(now time.Time) session.Update {
 	return p.update(now, p.Lane.HandOver(len(p.Exchange.Digests)))
 }
 
-// Announce begins to tell other processes where the request of a client ends, at a time.
+// Announce begins to notify other processes of the position and time of a client's request.
 func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.Announced {
 	if prompt.Lane == nil {
 		return session.Announced{}
@@ -29,8 +28,7 @@ func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.
 	return w.Resolver.Announce(update)
 }
 
-// update returns what the request adds to its session with its messages from index
-// from on.
+// update returns the request's addition to its session, with its messages from index from on.
 func (p *Prompt) update(now time.Time, from int) session.Update {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Digests)

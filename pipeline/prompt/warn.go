@@ -8,9 +8,9 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 )
 
-// warn reports what people should know of a prompt's lane. Each warning stands in
-// every report for as long as it holds; its event is that of the exchange in which
-// something happened, for a loss the one that finds it first.
+// warn adds the warnings of a prompt's lane to its report. A warning is repeated in every report for as long
+// as it applies. Its event is from the exchange in which the problem arose; for a loss, from the first one
+// that detects it.
 func (w *Writer) warn(prompt *Prompt) {
 	exchange, lane := prompt.Exchange, prompt.Lane
 	if lane == nil || exchange.Projection == nil {

@@ -11,35 +11,36 @@ import (
 )
 
 const (
-	announceTimeout  = 2 * time.Second // the store has so long for an announcement
-	announcePatience = time.Second     // an answer waits so long for it
-	announceWriters  = 4               // workspaces that are written for at once
+	announceTimeout  = 2 * time.Second // timeout of an announcement
+	announcePatience = time.Second     // how long an answer waits for it
+	announceWriters  = 4               // workspaces written in parallel
 	announceMost     = 512             // lanes in one write
 )
 
-// Announcer tells all processes which lane a request belongs to while its provider is at
-// work, so that the next request of the lane finds it wherever it is sent. Announcements of
-// a workspace that come while one is written are written together.
+// Announcer notifies all processes of a request's lane while its provider is at work, so that the lane's next
+// request finds it on any process. Announcements of a workspace that arrive during a write are written
+// together.
 type Announcer struct {
 	announce func(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error
 	failed   func(error)
-	outage   *Outage // of the store: no answer waits for it then
+	outage   *Outage // of the store, during which no answer waits for it
 	writers  chan struct{}
 	ctx      context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
-	waiting map[tenants.WorkspaceID]*announcement // by the workspaces that are being written for; nil while their queue is empty
+	waiting map[tenants.WorkspaceID]*announcement // by workspace with a writer; nil while its queue is empty
 	running sync.WaitGroup
 }
 
-// announcement is what waits to be written together.
+// announcement is a batch of updates to write together.
 type announcement struct {
 	updates []Update
-	done    chan struct{} // closed once it is written, or has failed
+	done    chan struct{} // closed once it is written or has failed
 }
 
-// NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed or that an answer did not wait for.
+// NewAnnouncer returns an Announcer that writes with announce, as Store.Announce does. failed is notified
+// about failed writes and about answers that did not wait. Optional.
 func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error, outage *Outage, failed func(error)) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
@@ -51,14 +52,13 @@ func NewAnnouncer(announce func(ctx context.Context, workspace tenants.Workspace
 // errLate says that an answer went out before all processes could know of its request.
 var errLate = errors.New("the announcement of a lane took longer than an answer waits for it")
 
-// Announced is an announcement on its way. Its zero value has nobody to wait for.
+// Announced is an announcement in progress. Its zero value has nothing to wait for.
 type Announced struct {
 	done   <-chan struct{}
-	failed func(error) // hears that it was not waited for to the end
+	failed func(error) // is notified if the wait ended early
 }
 
-// Wait returns once all processes find the lane, after announcePatience at most, or when ctx
-// ends.
+// Wait returns once all processes find the lane, after announcePatience, or when ctx ends.
 func (a Announced) Wait(ctx context.Context) {
 	if a.done == nil {
 		return
@@ -82,8 +82,8 @@ func (a Announced) Wait(ctx context.Context) {
 	}
 }
 
-// Announce begins to tell all processes of a request. It does not wait, and while the store
-// is away no answer has to. A nil Announcer does nothing.
+// Announce begins to notify all processes of a request, without blocking. While the store is away, Wait of
+// the result returns at once. A nil Announcer does nothing.
 func (a *Announcer) Announce(update Update) Announced {
 	if a == nil {
 		return Announced{}
@@ -97,7 +97,7 @@ func (a *Announcer) Announce(update Update) Announced {
 		a.waiting[workspace] = next
 	}
 	if len(next.updates) >= announceMost {
-		return Announced{} // the recorder tells of it
+		return Announced{} // the recorder announces it
 	}
 	next.updates = append(next.updates, update)
 	if !busy {
@@ -109,8 +109,7 @@ func (a *Announcer) Announce(update Update) Announced {
 	return Announced{done: next.done, failed: a.failed}
 }
 
-// Stop waits for what is being written, for announceTimeout at most. Nothing may be
-// announced any more.
+// Stop waits for the current writes, for announceTimeout at most. Announce must not be called afterwards.
 func (a *Announcer) Stop() {
 	late := time.AfterFunc(announceTimeout, a.cancel)
 	defer late.Stop()
@@ -118,11 +117,11 @@ func (a *Announcer) Stop() {
 	a.cancel()
 }
 
-// write writes what waits for a workspace until nothing does. After each write those that have waited
-// longer have their turn.
+// write writes the announcements of a workspace until its queue is empty. After each write, workspaces that
+// have waited longer take their turn.
 func (a *Announcer) write(workspace tenants.WorkspaceID) {
 	for more := true; more; {
-		a.writers <- struct{}{} // who has waited longest goes first
+		a.writers <- struct{}{} // the longest waiting workspace goes first
 		var batch *announcement
 		if batch, more = a.next(workspace); more {
 			a.tell(workspace, batch)
@@ -131,7 +130,7 @@ func (a *Announcer) write(workspace tenants.WorkspaceID) {
 	}
 }
 
-// next returns what waits for a workspace, and forgets the workspace if nothing does.
+// next returns a workspace's queued announcement, and removes the workspace if its queue is empty.
 func (a *Announcer) next(workspace tenants.WorkspaceID) (batch *announcement, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -150,7 +149,7 @@ func (a *Announcer) tell(workspace tenants.WorkspaceID, batch *announcement) {
 	ctx, cancel := context.WithTimeout(a.ctx, announceTimeout)
 	defer cancel()
 	err := a.announce(ctx, workspace, batch.updates)
-	if a.ctx.Err() == nil { // else it says nothing of the store
+	if a.ctx.Err() == nil { // otherwise the error is not the store's
 		a.outage.Note(err)
 	}
 	if err != nil && a.failed != nil {

@@ -9,24 +9,23 @@ import (
 	"palimpsest/tenants"
 )
 
-// Invalid says what is wrong with something that a list is asked for.
+// Invalid describes an invalid parameter of a list request.
 type Invalid struct {
-	Field   string // as it is called in the address
-	Message string // goes on after the field's name, and says what to do
+	Field   string // the parameter's name
+	Message string // continues the sentence after the field's name, and says how to fix it
 }
 
 // Error implements error.
 func (i Invalid) Error() string { return i.Field + " " + i.Message }
 
-// Shows returns the parts of a list of sessions, all of it first.
+// Shows returns the parts of a list of sessions, the complete one first.
 func Shows() []Show {
 	return []Show{ShowAll, ShowConversations, ShowCompressed, ShowBridged, ShowProblems, ShowSingle}
 }
 
-// FilterOf reads what an address narrows the list of a workspace's sessions to by q, client, model,
-// key, member, project, end_user, show and cursor: the names are those of the page and of the API. It returns an
-// Invalid for a key or member that is not an id and for an unknown part; the filter is then
-// one that must not be used.
+// FilterOf reads the filter of a workspace's session list from the parameters q, client, model, key, member,
+// project, end_user, show and cursor, which have the same names in the page and the API. It returns an
+// Invalid, and a filter that must not be used, if a key or member is not an id or the part is unknown.
 func FilterOf(workspace tenants.WorkspaceID, address url.Values) (Filter, error) {
 	filter := Filter{
 		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"),

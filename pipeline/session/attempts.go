@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// Patience is how many attempts at an epoch in a row may come to nothing before a
-// lane's breaker opens.
+// Patience is how many attempts at an epoch in a row may fail before a lane's breaker opens.
 const Patience = 3
 
-// Attempts is what a lane remembers of attempts at an epoch that came to nothing.
+// Attempts is a lane's record of failed attempts at an epoch.
 type Attempts struct {
-	At        time.Time // of the newest attempt, or of the reset; zero: there was none
-	Fruitless int       // that came to nothing, in a row
-	Reason    string    // why the newest one came to nothing; empty: it did not
-	Size      int       // tokens of its prompt in the model's count; 0 if nothing stands in the way of the next
-	Limit     int       // and how many that might have had
+	At        time.Time // of the newest attempt or of the reset; zero if there was none
+	Fruitless int       // failures in a row
+	Reason    string    // why the newest attempt failed; "" unless it did
+	Size      int       // the prompt's tokens in the model's count; 0 if the next attempt is not blocked
+	Limit     int       // the prompt's limit at that time
 }
 
-// IsOpen reports whether the breaker is open: the lane makes no epochs ahead of
-// its limit any more until it is reset.
+// IsOpen reports whether the breaker is open. The lane then makes no more epochs ahead of its limit until the
+// breaker is reset.
 func (a Attempts) IsOpen() bool { return a.Fruitless >= Patience }
 
-// progress is how far a lane has come towards its next epoch. It has a lock of its own: who notes
-// it never waits for the request that holds the lane.
+// progress is a lane's state on the way to its next epoch. It has its own lock, so that updates never wait
+// for the request that holds the lane.
 type progress struct {
 	mu       sync.Mutex
 	attempts Attempts
-	plan     *Plan    // of the next epoch; nil if none
-	ahead    *Ahead   // not yet recorded; nil if nothing
-	rejected []string // why summaries were rejected, not yet told
+	plan     *Plan    // of the next epoch; nil if absent
+	ahead    *Ahead   // not yet recorded; nil if absent
+	rejected []string // reasons of rejected summaries, not yet reported
 }
 
-// Attempts returns what the lane remembers of attempts at an epoch.
+// Attempts returns the lane's record of attempts at an epoch.
 func (p *progress) Attempts() Attempts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.attempts
 }
 
-// Tried remembers how an attempt at an epoch ended.
+// Tried records how an attempt at an epoch ended.
 func (p *progress) Tried(attempts Attempts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,39 +12,38 @@ import (
 )
 
 const (
-	// blockSize is how much of a list of messages is recognized at a time, in bytes.
+	// blockSize is the size of the blocks in which a list is recognized, in bytes.
 	blockSize = 16 << 10
-	// beginningsMemory bounds what the blocks take in memory, in bytes.
+	// beginningsMemory bounds the memory of all blocks, in bytes.
 	beginningsMemory = 96 << 20
-	// unread is how many messages behind the known ones there is room for from the start,
-	// beside as many as the fullest block holds: the last block is never known.
+	// unread is the initial room for messages after the known ones, in addition to the size of the fullest
+	// block, because the last block is never known.
 	unread = 32
 )
 
-// beginnings knows how lists of messages begin. A client sends its whole history
-// with every request, so nearly all of a list has been read before: it is
-// recognized block by block, each by everything up to its end, and only what
-// follows the last known block is read.
+// beginnings recognizes the beginnings of message lists. A client sends its whole history with every request,
+// so nearly all of a list has been read before. A list is recognized block by block, each by the hash of
+// everything up to its end, and only the rest after the last known block is read.
 type beginnings struct {
 	blocks *localcache.Cache[fingerprint, block]
 	seed   uint64
 }
 
-// block is what a list holds in one block: the messages that end in it.
+// block holds the messages that end in one block of a list.
 type block struct {
 	stretches []wire.Range
 	digests   []conversation.Digest
 }
 
-// weight is what a block takes in memory, in bytes, roughly.
+// weight is the block's approximate size in memory, in bytes.
 func (b block) weight() uint32 { return uint32(160 + 136*len(b.digests)) } //nolint:gosec // a block holds few messages
 
-// reading is a list that is being recognized.
+// reading is a list during its recognition.
 type reading struct {
 	format conversation.Format
-	known  int          // blocks that were recognized
-	last   xxh3.Uint128 // of everything up to the end of them
-	block               // what they hold
+	known  int          // recognized blocks
+	last   xxh3.Uint128 // hash of everything up to their end
+	block               // their content
 }
 
 func newBeginnings(seed uint64) (*beginnings, error) {
@@ -58,7 +57,7 @@ func newBeginnings(seed uint64) (*beginnings, error) {
 	return &beginnings{blocks: blocks, seed: seed}, nil
 }
 
-// recognize returns what is known of a list, which may go on behind its end.
+// recognize returns the known beginning of a list. list may continue after its end.
 func (b *beginnings) recognize(format conversation.Format, list []byte) reading {
 	found := reading{format: format}
 	var blocks []block
@@ -85,10 +84,10 @@ func (b *beginnings) recognize(format conversation.Format, list []byte) reading 
 	return found
 }
 
-// learn remembers the blocks of a whole list that were not recognized.
+// learn remembers the unrecognized blocks of a complete list.
 func (b *beginnings) learn(found reading, list []byte, messages []conversation.Digest, stretch func(i int) wire.Range) {
 	if list[0] != '[' {
-		return // a string that stands for a list
+		return // a string in place of a list
 	}
 	last, next := found.last, len(found.digests)
 	for end := (found.known + 1) * blockSize; end < len(list); end += blockSize {
@@ -106,7 +105,7 @@ func (b *beginnings) learn(found reading, list []byte, messages []conversation.D
 	}
 }
 
-// extend returns the hash of what has the hash before, followed by a block.
+// extend returns the hash of content after a block with the hash before.
 func (b *beginnings) extend(before xxh3.Uint128, content []byte) xxh3.Uint128 {
 	own := xxh3.Hash128Seed(content, b.seed)
 	var both [32]byte

@@ -13,34 +13,31 @@ import (
 )
 
 const (
-	// checkTimeout bounds how long a request waits to hear whether a lane that this
-	// process remembers has moved on elsewhere. For a stale one it waits up to findTimeout: a
-	// prompt without another's compaction loses the cache. Stale is one that changed elsewhere,
-	// was read ahead, or whose id is assumed.
+	// checkTimeout bounds how long a request waits for a check whether a remembered lane has moved on
+	// elsewhere. For a stale lane it waits up to findTimeout, because a prompt without another process's
+	// compaction loses the cache. A lane is stale if it changed elsewhere, was read ahead, or has an assumed
+	// ID.
 	checkTimeout = 500 * time.Millisecond
-	// refreshTimeout bounds how long it may take to read what has changed elsewhere, and
-	// refreshers how much of it is read at once.
+	// refreshTimeout bounds reading a change from elsewhere, and refreshers how many are read in parallel.
 	refreshTimeout = 5 * time.Second
 	refreshers     = 4
-	// secondLook is after how long a history that nobody knows, though a model has
-	// answered in it, is looked for once more: who sent it on may still be writing that.
+	// secondLook is the delay before an unknown history with a model's answer is looked up again, since the
+	// process that forwarded it may still be writing it.
 	secondLook = 100 * time.Millisecond
 )
 
-// Share has the resolver work beside others on its store: it tells them of requests by an
-// announcer, asks where another may know more, and reads the lanes that others compact by ends,
-// which may be nil: it returns the ends of a lane that lie furthest along, that one first, and no
-// more than most. It is called before the first request.
+// Share configures the resolver for a store shared with other processes. It announces requests with announcer
+// and checks lanes for changes by others. It reads lanes compacted by others with ends, which returns at most
+// most ends of a lane, the furthest first. ends may be nil. Call Share before the first request.
 func (r *Resolver) Share(announcer *Announcer, ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)) {
 	r.shared, r.announcer, r.ends = true, announcer, ends
 }
 
-// Heed has the resolver ask the store nothing about lanes that it remembers while that is
-// away. It is called before the first request.
+// Heed makes the resolver skip the store for remembered lanes during an outage. Call it before the first
+// request.
 func (r *Resolver) Heed(outage *Outage) { r.outage = outage }
 
-// Announce begins to tell the resolvers of other processes of a request of a lane that
-// ended with a head.
+// Announce begins to notify the resolvers of other processes of a lane's request and its head.
 func (r *Resolver) Announce(update Update) Announced {
 	if !update.HasHead() {
 		return Announced{}
@@ -48,9 +45,8 @@ func (r *Resolver) Announce(update Update) Announced {
 	return r.announcer.Announce(update)
 }
 
-// isBehind reports whether another process may know more of a history than this one, which
-// remembers its first met messages by a lane: more than one answer has been given since, or
-// a change was told of.
+// isBehind reports whether another process may know more of a history than this one, which remembers its
+// first met messages as lane: if more than one answer follows them, or if a change was announced.
 func (r *Resolver) isBehind(lane *Lane, met int, messages []conversation.Digest) bool {
 	return r.isStale(lane) || r.shared && answersIn(messages[met:]) > 1
 }
@@ -59,10 +55,9 @@ func (n *news) isStale(lane *Lane) bool {
 	return lane.stale.Load() || lane.heard.Load() != n.missed.Load()
 }
 
-// update returns the lane, locked, that a history goes on from after a look at the store,
-// and how many messages lie before its head. The caller holds known, which this process
-// remembers; it stays as it is while the store does not answer. update returns nil where the
-// caller has to look again: it holds no lane then.
+// update checks the store and returns the lane, locked, that a history continues, and the number of messages
+// before its head. The caller holds known, the lane that this process remembers. It is returned unchanged
+// while the store does not answer. If update returns nil, the caller holds no lane and must look again.
 func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Lane, int) {
 	length := len(chain) - 1
 	if r.outage.Lasts() {
@@ -83,14 +78,14 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 	}()
 	found, now, err := r.look(asking, known, met, scope, chain)
 	panicked = false
-	if ctx.Err() == nil { // else it says nothing of the store
+	if ctx.Err() == nil { // otherwise the error is not the store's
 		r.outage.Note(err)
 	}
 	switch {
 	case err != nil:
 		r.consult(ctx, known, scope)
 		return known, known.unasked(now, length)
-	case found == nil: // what its disk is too full for waits elsewhere
+	case found == nil: // its epoch may wait elsewhere because the store's disk is full
 		r.consult(ctx, known, scope)
 		return known, now
 	case found.Lane == uuid.Nil: // it was deleted
@@ -106,20 +101,20 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 	return lane, found.Match
 }
 
-// look brings a lane up to date that the caller holds, and returns how many messages of the
-// history lie before its head; or it returns another lane that the history goes on from, one
-// without an id if the store has deleted it.
+// look updates a lane that the caller holds and returns the number of the history's messages before its head.
+// If the history continues another lane, it returns that one, without an id if the store has deleted the
+// lane.
 func (r *Resolver) look(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Found, int, error) {
 	missed, stale := r.missed.Load(), r.isStale(known)
 	heads := chain[met:]
-	if stale { // what was sent while the store failed may not be recorded
+	if stale { // requests sent while the store failed may not be recorded
 		heads = chain[1:]
 	}
 	now, err := r.store.Stands(ctx, scope.Workspace, heads)
 	switch {
 	case errors.Is(err, ErrNotFound) && stale && known.Archived() > 0:
 		return &Found{}, 0, nil
-	case errors.Is(err, ErrNotFound): // it has not been recorded yet
+	case errors.Is(err, ErrNotFound): // not recorded yet
 		return nil, met, nil
 	case err != nil:
 		return nil, met, fmt.Errorf("look for lane %s: %w", known.ID, err)
@@ -141,8 +136,7 @@ func (r *Resolver) look(ctx context.Context, known *Lane, met int, scope Scope, 
 	return nil, max(met, found.Match), nil
 }
 
-// take returns a lane that was found in the store, locked: the one that this process
-// remembers, brought up to date, or a new one.
+// take returns a lane found in the store, locked: the remembered lane after an update, or a new one.
 func (r *Resolver) take(ctx context.Context, found *Found) (*Lane, error) {
 	missed := r.missed.Load()
 	known := r.Known(found.Lane)
@@ -160,22 +154,22 @@ func (r *Resolver) take(ctx context.Context, found *Found) (*Lane, error) {
 	return known, nil
 }
 
-// checked notes that the lane is as the store has it, as far as was told by then.
+// checked notes that the lane matched the store when the resolver had missed that many changes.
 func (l *Lane) checked(missed uint64) {
 	l.Assumed = false
 	l.stale.Store(false)
 	l.heard.Store(missed)
 }
 
-// outdate notes that a lane has changed elsewhere: its next request looks at the store. It
-// is read now already, so that it is there should the store fail before.
+// outdate marks a lane as changed elsewhere, so that its next request checks the store. It also reads the
+// lane now, in case the store fails before that request.
 func (n *news) outdate(lane *Lane) {
 	lane.stale.Store(true)
 	n.beside(func() { n.refresh(lane) })
 }
 
-// beside reads what has changed elsewhere beside requests. Of many changes at once it leaves
-// some to the requests that need them.
+// beside reads changes from elsewhere in the background. If there are too many at once, it leaves some to the
+// requests that need them.
 func (n *news) beside(read func()) {
 	select {
 	case n.refreshing <- struct{}{}:
@@ -187,7 +181,7 @@ func (n *news) beside(read func()) {
 	}
 }
 
-// refresh brings a lane up to date, unless that fails; one that was deleted is dropped.
+// refresh updates a lane from the store if possible. It drops a deleted one.
 func (n *news) refresh(lane *Lane) {
 	at := lane.at.Load()
 	if at == nil {
@@ -209,7 +203,7 @@ func (n *news) refresh(lane *Lane) {
 	n.mind.grown(lane)
 }
 
-// grown notes that a lane takes more memory, unless it has been dropped meanwhile.
+// grown updates the weight of a lane that takes more memory, unless it has been dropped meanwhile.
 func (m *mind) grown(lane *Lane) {
 	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, bool) {
 		if known != lane {
@@ -219,7 +213,7 @@ func (m *mind) grown(lane *Lane) {
 	})
 }
 
-// place is where a lane is found in the store.
+// place is a lane's location in the store.
 type place struct {
 	workspace tenants.WorkspaceID
 	head      conversation.Hash

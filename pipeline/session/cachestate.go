@@ -9,39 +9,36 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// unseen is how many answers in a row must have met no cache before a lane that
-// never met one is taken to have none. Providers that spread their load miss
-// their cache now and then, so that one answer says nothing.
+// unseen is how many answers in a row must miss before a lane without any cache hit is assumed to have no
+// cache. Providers that spread their load miss their cache now and then, so a single answer proves nothing.
 const unseen = 3
 
-// CacheState is the last prompt of a lane that went to the provider, whatever was done
-// to it, and how long the provider's cache of it lives.
+// CacheState describes the last prompt of a lane that went to the provider, edited or not, and how long the
+// provider caches it.
 type CacheState struct {
-	At         time.Time     // when it went out; zero: none is known of
-	TTL        time.Duration // how long its cache lives unused, as seen on the wire; 0 if nothing caches it
-	Projection int           // number of the projection in it; 0 if none
+	At         time.Time     // when it went out; zero if unknown
+	TTL        time.Duration // lifetime of its unused cache, as seen on the wire; 0 without caching
+	Projection int           // number of its projection; 0 if absent
 	Position   int           // messages of the client's list in it
-	Tokens     int           // its size: as reported, until then as estimated
-	Model      string        // as the request named it
-	Key        uuid.UUID     // of the provider key that it went out with: each account has a cache of its own; uuid.Nil if none that is stored
+	Tokens     int           // its size, estimated until the provider reports it
+	Model      string        // as named by the request
+	Key        uuid.UUID     // of the stored provider key that it went out with, because each account has its own cache; uuid.Nil if absent
 }
 
-// Cold reports whether a prompt of the lane to a model would find nothing in the
-// provider's cache: none is known of, nothing caches it, it went to another
-// model, or its time is up.
+// Cold reports whether a prompt of the lane to a model would miss the provider's cache: no prompt is known,
+// it is not cached, it went to another model, or its time is up.
 func (h CacheState) Cold(now time.Time, model string) bool {
 	return h.At.IsZero() || h.TTL == 0 || h.Model != model || now.Sub(h.At) >= h.TTL
 }
 
-// Cooled reports whether there was a cache whose time is up: the moment to rewrite
-// what would have to be written again in any case. Where nothing caches there is
-// no such moment; a switch of models does not count: the other's may be alive.
+// Cooled reports whether there was a cache that has expired. This is the moment to rewrite a prompt, since it
+// has to be written to the cache again in any case. Without a cache it is false. A switch of models does not
+// count, because the other model's cache may still be alive.
 func (h CacheState) Cooled(now time.Time) bool {
 	return !h.At.IsZero() && h.TTL > 0 && now.Sub(h.At) >= h.TTL
 }
 
-// Until returns when so much of the cache's life is over as share says, which is
-// between 0 and 1; the zero time where nothing caches.
+// Until returns when a share (0 to 1) of the cache's lifetime is over, or the zero time without a cache.
 func (h CacheState) Until(share float64) time.Time {
 	if h.At.IsZero() || h.TTL == 0 {
 		return time.Time{}
@@ -49,16 +46,16 @@ func (h CacheState) Until(share float64) time.Time {
 	return h.At.Add(time.Duration(share * float64(h.TTL)))
 }
 
-// cacheState is what a lane knows of the provider's cache. It has a lock of its own:
-// who notes a prompt never waits for the request that holds the lane.
+// cacheState is a lane's record of the provider's cache. It has its own lock, so that updates never wait for
+// the request that holds the lane.
 type cacheState struct {
 	mu     sync.Mutex
 	heat   CacheState
-	met    bool // an answer has read from a cache or written to it
-	missed int  // answers in a row, before any has, that could have and did not
+	met    bool // an answer has read or written a cache
+	missed int  // cacheable answers in a row without a hit, before the first one
 }
 
-// went notes a prompt whose request asks for a cache that lives for its TTL.
+// went notes a prompt whose request asks for a cache lifetime of its TTL.
 func (w *cacheState) went(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +65,7 @@ func (w *cacheState) went(heat CacheState) {
 	case !w.met && w.missed >= unseen:
 		heat.TTL = 0
 	case w.met && heat.TTL == 0:
-		heat.TTL = w.heat.TTL // it caches unasked
+		heat.TTL = w.heat.TTL // the provider caches automatically
 	}
 	w.heat = heat
 }
@@ -85,7 +82,7 @@ func (w *cacheState) metered(heat CacheState, usage wire.Usage, cacheable bool) 
 		w.missed++
 	}
 	if !heat.At.Equal(w.heat.At) {
-		return // another has gone out since
+		return // another prompt has gone out since
 	}
 	switch {
 	case !w.met && w.missed >= unseen:
@@ -100,8 +97,7 @@ func (w *cacheState) metered(heat CacheState, usage wire.Usage, cacheable bool) 
 	w.heat = heat
 }
 
-// refresh takes over the time of a prompt that shared everything with the last one
-// of this lane but its end.
+// refresh takes over the time of another lane's prompt that shared this lane's last prompt except its end.
 func (w *cacheState) refresh(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,14 +106,14 @@ func (w *cacheState) refresh(heat CacheState) {
 	}
 }
 
-// inherit takes over what is known of the lane that this one's forked from with so
-// many messages and the projections up to a number: its cache holds what they share.
+// inherit takes over the state of the lane that this one forked from, given the shared messages and the
+// newest shared projection, since its cache holds the shared part.
 func (w *cacheState) inherit(from *cacheState, messages, projection int) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	w.met, w.missed = from.met, from.missed
 	if from.heat.Projection > projection {
-		return // what went out last began otherwise
+		return // the last prompt had another beginning
 	}
 	w.heat = from.heat
 	if w.heat.Position > messages {
@@ -125,11 +121,11 @@ func (w *cacheState) inherit(from *cacheState, messages, projection int) {
 	}
 }
 
-// load takes over what is stored of a lane.
+// load takes over a lane's stored state.
 func (w *cacheState) load(heat CacheState) {
 	w.heat = heat
 	if !heat.At.IsZero() && heat.TTL == 0 {
-		w.missed = unseen // it has been found to have no cache
+		w.missed = unseen // a stored TTL of 0 means that it has no cache
 	}
 }
 
@@ -139,24 +135,23 @@ func (w *cacheState) last() CacheState {
 	return w.heat
 }
 
-// The lives of a provider's prompt cache.
+// The lifetimes of a provider's prompt cache.
 const (
-	// ShortTTL is Anthropic's default, and the least of what OpenAI names for its
-	// automatic cache (five to ten minutes).
+	// ShortTTL is Anthropic's default, and the minimum that OpenAI names for its automatic cache (five to ten
+	// minutes).
 	ShortTTL = 5 * time.Minute
-	// LongTTL is that of Anthropic's markers with "ttl":"1h".
+	// LongTTL is the lifetime of Anthropic's markers with "ttl":"1h".
 	LongTTL = time.Hour
-	// DayTTL is OpenAI's prompt_cache_retention "24h".
+	// DayTTL is the lifetime of OpenAI's prompt_cache_retention "24h".
 	DayTTL = 24 * time.Hour
 )
 
 // Heat returns the last prompt of the lane that went to the provider.
 func (l *Lane) Heat() CacheState { return l.warmth.last() }
 
-// Went notes that a prompt of the lane has gone to the provider. Its TTL is what
-// the request asks for. A side call keeps the cache of the conversation that it
-// forked from alive where it sent the same prefix to the same model. A plan was for
-// this prompt, and is dropped.
+// Went notes that a prompt of the lane has gone to the provider. Its TTL is the one that the request asks
+// for. A side call that sent the same prefix to the same model also keeps the cache of its conversation
+// alive. The lane's plan was for this prompt and is dropped.
 func (l *Lane) Went(heat CacheState) {
 	l.warmth.went(heat)
 	l.PlanAhead(nil)
@@ -165,9 +160,8 @@ func (l *Lane) Went(heat CacheState) {
 	}
 }
 
-// Metered learns from the usage that the provider reported for a prompt, whose heat
-// has the size and the TTL that it tells of. cacheable says that the prompt is long
-// enough for a cache.
+// Metered learns from the usage that the provider reported for a prompt. heat has the size and TTL from it.
+// cacheable says that the prompt is long enough for a cache.
 func (l *Lane) Metered(heat CacheState, usage wire.Usage, cacheable bool) {
 	l.warmth.metered(heat, usage, cacheable)
 }

@@ -2,21 +2,20 @@ package session
 
 import "sync"
 
-// durability is how far a lane's messages have come on their way into the archive. Its
-// mutex is its own: who notes that they have come never waits for the request that holds
-// the lane.
+// durability tracks a lane's messages on their way into the archive. It has its own mutex, so that updates
+// never wait for the request that holds the lane.
 type durability struct {
 	mutex    sync.Mutex
 	archived int // messages known to be durable, without a gap from 0
-	handed   int // messages handed to what makes them durable, those included
+	handed   int // messages handed over for storing, including the archived ones
 
-	// A fork begins with messages that are written with the lane it comes from, and may
-	// be durable only after it began.
-	parent *durability // nil if nothing more comes from there
+	// A fork begins with messages that are written with its parent lane, and they may become durable only
+	// after the fork began.
+	parent *durability // nil once no more messages come from there
 	shared int         // messages of the parent that count as the lane's own
 }
 
-// durable returns the durability of a lane of whose messages the first are durable.
+// durable returns the durability of a lane whose first archived messages are durable.
 func durable(archived int) *durability {
 	return &durability{archived: archived, handed: archived}
 }
@@ -40,8 +39,8 @@ func (d *durability) Archived() int {
 	return d.look()
 }
 
-// HandOver notes that the lane's first messages are on their way to the archive
-// and returns how many of them had been before.
+// HandOver notes that the lane's first messages are on their way to the archive and returns how many of them
+// already were.
 func (d *durability) HandOver(messages int) int {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -51,8 +50,8 @@ func (d *durability) HandOver(messages int) int {
 	return min(before, messages)
 }
 
-// Arrived notes that messages of the lane are durable, from index from to to
-// (excluded). Behind messages that are not, they do not count.
+// Arrived notes that messages of the lane from index from to to (excluded) are durable. It ignores messages
+// after a gap.
 func (d *durability) Arrived(from, to int) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -62,16 +61,15 @@ func (d *durability) Arrived(from, to int) {
 	}
 }
 
-// Lost notes that a hand-over failed: all messages that are not durable have to
-// be handed over again.
+// Lost notes that a hand-over failed, so that all messages that are not durable must be handed over again.
 func (d *durability) Lost() {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	d.handed = d.look()
 }
 
-// look takes over what has come with the parent by now and returns archived. The caller
-// holds the mutex; a parent never looks at its forks.
+// look takes over the parent's progress and returns archived. The caller holds the mutex. There is no
+// deadlock, since a parent never looks at its forks.
 func (d *durability) look() int {
 	if d.parent != nil {
 		d.archived = max(d.archived, min(d.parent.Archived(), d.shared))

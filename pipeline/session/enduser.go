@@ -12,15 +12,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// Erased counts what was deleted of an end user.
+// Erased counts the deleted data of an end user.
 type Erased struct {
 	Sessions int64 // with their archive, search index, summaries and inserts
-	Requests int64 // that name the end user no more; their figures stay
-	Answers  int64 // that were kept for the same question
-	Patterns int64 // that only their sessions have shown
+	Requests int64 // requests that no longer name the end user; their figures remain
+	Answers  int64 // cached answers
+	Patterns int64 // patterns found only in their sessions
 }
 
-// None reports whether nothing was deleted.
+// None reports whether all counts are zero.
 func (e Erased) None() bool { return e == Erased{} }
 
 // Add returns the sum of both.
@@ -28,15 +28,15 @@ func (e Erased) Add(other Erased) Erased {
 	return Erased{e.Sessions + other.Sessions, e.Requests + other.Requests, e.Answers + other.Answers, e.Patterns + other.Patterns}
 }
 
-// Counts returns the counts by what was deleted, as the audit log has them.
+// Counts returns the counts by kind, as in the audit log.
 func (e Erased) Counts() map[string]string {
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return map[string]string{"sessions": count(e.Sessions), "requests": count(e.Requests), "answers": count(e.Answers), "patterns": count(e.Patterns)}
 }
 
-// EraseAll deletes what is kept of end users, part by part, and returns of what. Of their requests from before a time
-// nothing is recorded any more. Each part has a transaction of its own, in which note notes it: also that there was nothing.
-// After an error, calling it again goes on.
+// EraseAll deletes the data of end users in parts and returns the counts. Requests from before at are not
+// recorded afterwards. Each part has its own transaction, in which note records it. The first part is
+// recorded even if it is empty. After an error, another call continues.
 func EraseAll(
 	ctx context.Context, records Records, workspace tenants.WorkspaceID, users []string, at time.Time,
 	together func(ctx context.Context, tenant tenants.Tenant, do func(tenant tenants.Tenant) error) error,
@@ -60,8 +60,8 @@ func EraseAll(
 	return all, nil
 }
 
-// EndUserIDs returns the ids that someone may mean who names an end user: by the application's own id, or
-// by the id of EndUserID, which may look like one of an application.
+// EndUserIDs returns the possible ids for a person's name of an end user: the hash of the application's own
+// id, and the name itself if it has the form of an EndUserID.
 func EndUserIDs(workspace tenants.WorkspaceID, name string) []string {
 	ids := []string{EndUserID(workspace, name)}
 	if IsEndUserID(name) {
@@ -70,18 +70,17 @@ func EndUserIDs(workspace tenants.WorkspaceID, name string) []string {
 	return ids
 }
 
-// IsEndUserID reports whether an id has the form of those that EndUserID returns.
+// IsEndUserID reports whether an id has the form of an EndUserID.
 func IsEndUserID(id string) bool {
 	decoded, err := hex.DecodeString(id)
 	return err == nil && len(decoded) == endUserBytes && strings.ToLower(id) == id
 }
 
-// endUserBytes is how much of the hash names an end user.
+// endUserBytes is the length of the hash in an EndUserID.
 const endUserBytes = 16
 
-// EndUserID returns the id by which a workspace's end user is stored and told from others: 32
-// hexadecimal digits of a hash of the application's own id; "" for "". Two workspaces store the same
-// person under different ids.
+// EndUserID returns the id under which a workspace's end user is stored: 32 hexadecimal digits of a hash of
+// the application's own id, or "" for "". The same person has different ids in two workspaces.
 func EndUserID(workspace tenants.WorkspaceID, id string) string {
 	if id == "" {
 		return ""

@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// historyMemory bounds what remembered histories take in memory, in bytes.
+	// historyMemory bounds the memory of remembered histories, in bytes.
 	historyMemory = 32 << 20
-	// shortHistory is how many messages a history has whose links are not worth remembering.
+	// shortHistory is the length in messages below which a history's links are not remembered.
 	shortHistory = 32
 )
 
-// history is the longest history with a beginning that was met lately: a client sends
-// all of it again with every request, and the links of what it has sent before stay.
+// history is the longest recent history with a certain beginning. A client sends all of it again with every
+// request, and the links of the earlier messages stay the same.
 type history struct {
 	mu         sync.Mutex
 	identities []conversation.Hash
 	chain      []conversation.Hash // one more
 }
 
-// weight is what the history takes in memory, in bytes, roughly.
+// weight is the history's approximate size in memory, in bytes.
 func (h *history) weight() uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return uint32(200 + 64*cap(h.chain)) //nolint:gosec // a list has at most wire.MaxElements
 }
 
-// Chain is Chain for a request: the links that its history shares with one before it are
-// not made again. They belong to the resolver: nobody may change them.
+// Chain is like the function Chain, but reuses the links that a request shares with an earlier one. The links
+// belong to the resolver and must not be changed.
 func (r *Resolver) Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversation.Hash {
 	if len(messages) < shortHistory {
 		return Chain(scope, hint, messages)
@@ -46,8 +46,8 @@ func (r *Resolver) Chain(scope Scope, hint Hint, messages []conversation.Digest)
 	return chain
 }
 
-// links returns the links of messages, which begin as the history does, and reports
-// whether the history is a longer one now.
+// links returns the links of messages that begin as the history does, and reports whether the history has
+// grown.
 func (h *history) links(messages []conversation.Digest) (chain []conversation.Hash, grown bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +57,7 @@ func (h *history) links(messages []conversation.Digest) (chain []conversation.Ha
 	}
 	grown = len(messages) > length
 	identities, chain := h.identities, h.chain
-	if shared < min(length, len(messages)) { // who was given the rest still reads it
+	if shared < min(length, len(messages)) { // earlier callers still read the rest
 		chain = append(make([]conversation.Hash, 0, len(messages)+1), chain[:shared+1]...)
 		identities = nil
 		if grown {

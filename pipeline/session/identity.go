@@ -9,9 +9,9 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// openingID names the lane that a history opens which the store does not know: the same for
-// the same request, whichever process it is sent to. One that has neither an answer nor a
-// session's name may be begun many times over, and is new each time.
+// openingID returns the id of the lane that an unknown history opens. It is the same for the same request on
+// any process. A history without an answer and without a session name may begin many times, so its id is new
+// each time.
 func openingID(hint Hint, messages []conversation.Digest, chain []conversation.Hash) uuid.UUID {
 	if hint.Kind == Side || hint.Name == "" && !answered(messages) {
 		return newID()
@@ -19,8 +19,8 @@ func openingID(hint Hint, messages []conversation.Digest, chain []conversation.H
 	return named("lane", chain[len(messages)])
 }
 
-// forkID names the lane of a request that leaves another lane's history: the same for the
-// same request, whichever process it is sent to.
+// forkID returns the id of the lane for a request that leaves another lane's history. It is the same for the
+// same request on any process.
 func forkID(from uuid.UUID, kind Kind, link conversation.Hash) uuid.UUID {
 	if kind == Side {
 		return newID()
@@ -28,8 +28,8 @@ func forkID(from uuid.UUID, kind Kind, link conversation.Hash) uuid.UUID {
 	return named(fmt.Sprintf("fork of %s, %s", from, kind), link)
 }
 
-// sessionID names the session of a lane that opens it: the same for every request with the
-// same name in the same scope.
+// sessionID returns the id of the session that a lane opens. It is the same for every request with the same
+// name in the same scope.
 func sessionID(scope Scope, hint Hint, lane uuid.UUID) uuid.UUID {
 	if hint.Name == "" {
 		return named("session", conversation.Hash(sha256.Sum256(lane[:])))
@@ -39,7 +39,7 @@ func sessionID(scope Scope, hint Hint, lane uuid.UUID) uuid.UUID {
 
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// named returns the id of what has a link.
+// named returns the id that belongs to a link.
 func named(what string, link conversation.Hash) uuid.UUID {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s|%x", what, link)
@@ -53,7 +53,7 @@ func idOf(hash conversation.Hash) uuid.UUID {
 	return id
 }
 
-// answersIn returns how many answers messages hold: runs of what a model has said.
+// answersIn returns how many answers messages hold, counting a run of model messages once.
 func answersIn(messages []conversation.Digest) int {
 	answers := 0
 	for i := range messages {

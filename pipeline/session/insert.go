@@ -6,45 +6,41 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// InSystem is the Message of an insert that stands behind the client's own system
-// prompt.
+// InSystem is the Message of an insert behind the client's own system prompt.
 const InSystem = -1
 
-// Insert is text that a module has put into a lane's prompt. It stays where it was
-// put, with the same bytes, until an epoch folds the message it stands in.
+// Insert is text that a module has put into a lane's prompt. It stays in its place, with the same bytes,
+// until an epoch folds its message.
 //
-// One with a Block stands in place of a tool result of which another message has the
-// rest: a pointer. It goes as soon as that message is no longer sent as it came, and
-// the result stands there again.
+// An insert with a Block is a pointer: it replaces a tool result whose content another message also holds. It
+// is removed, and the result restored, as soon as that other message is no longer sent unchanged.
 type Insert struct {
-	Number  int               `json:"number"`  // in its lane, from 1 on; 0: new in this request, not durable yet
-	Message int               `json:"message"` // message of the client's list it is appended to as a block of its own; InSystem: behind the client's system prompt
-	Chain   conversation.Hash `json:"chain"`   // link of the history after that message; of its root for InSystem
+	Number  int               `json:"number"`  // in its lane, from 1; 0 if new in this request and not durable yet
+	Message int               `json:"message"` // message of the client's list that it is appended to as a separate block; InSystem for behind the client's system prompt
+	Chain   conversation.Hash `json:"chain"`   // link of the history after that message; the root's for InSystem
 	Module  string            `json:"module"`  // "rehydrator", "compaction-bridge", "patterns"
 	Text    string            `json:"text"`
-	Tokens  int               `json:"tokens"`          // o200k tokens by which the prompt is longer with it; of a pointer below 0
-	Items   []string          `json:"items,omitempty"` // what it holds, for pages, headers and not doing it twice: pointers, pattern ids …
+	Tokens  int               `json:"tokens"`          // o200k tokens that it adds to the prompt; negative for a pointer
+	Items   []string          `json:"items,omitempty"` // its items, for pages, headers and deduplication: pointers, pattern ids, …
 
-	Block  int `json:"block,omitempty"`  // the message's block, from 1 on, that Text stands in place of; 0: Text is a block of its own
-	Source int `json:"source,omitempty"` // message that has what Text leaves out, where there is a Block
+	Block  int `json:"block,omitempty"`  // block of the message, from 1, that Text replaces; 0 if Text is a separate block
+	Source int `json:"source,omitempty"` // with a Block, the message that holds the content left out
 }
 
-// IsPointer reports whether it stands in place of a tool result.
+// IsPointer reports whether the insert replaces a tool result.
 func (i *Insert) IsPointer() bool { return i.Block > 0 }
 
-// Count returns how many items it holds: one at least.
+// Count returns the number of its items, at least 1.
 func (i *Insert) Count() int { return max(1, len(i.Items)) }
 
-// stands reports whether a history whose links chain holds has the message that
-// the insert was put at.
+// stands reports whether the insert's message is part of the history with the links of chain.
 func (i *Insert) stands(chain []conversation.Hash) bool {
 	at := i.Message + 1
 	return at < len(chain) && chain[at] == i.Chain
 }
 
-// Stands reports whether it is in the prompt if projection, which may be nil, stands
-// for the first messages: one whose message is rendered is not, nor is a pointer at a
-// message that is.
+// Stands reports whether the insert is in a prompt with projection, which may be nil. It is not if its
+// message is rendered, nor if it is a pointer at a rendered message.
 func (i *Insert) Stands(projection *Projection) bool {
 	if i.IsPointer() && !projection.Keeps(i.Source) {
 		return false
@@ -52,8 +48,7 @@ func (i *Insert) Stands(projection *Projection) bool {
 	return i.Message == InSystem || projection.Keeps(i.Message)
 }
 
-// Keeps reports whether a message is sent as the client sent it if the projection,
-// which may be nil, stands for the first messages.
+// Keeps reports whether a message is sent unchanged with the projection, which may be nil.
 func (p *Projection) Keeps(message int) bool {
 	if p == nil || message >= p.Covers {
 		return true
@@ -70,7 +65,7 @@ func (p *Projection) Keeps(message int) bool {
 	return found && p.Parts[at].Raw == nil
 }
 
-// weight is what the insert takes in memory, in bytes, roughly.
+// weight is the insert's approximate size in memory, in bytes.
 func (i *Insert) weight() int {
 	bytes := 160 + len(i.Text)
 	for _, item := range i.Items {
@@ -79,16 +74,16 @@ func (i *Insert) weight() int {
 	return bytes
 }
 
-// inserted is what modules have put into a lane's prompt.
+// inserted holds the inserts of a lane's prompt.
 type inserted struct {
 	inserts []Insert // by number
 }
 
-// Inserts returns the lane's inserts that stand in the history whose links chain
-// holds, in the order in which they were put there. The caller must not change them.
+// Inserts returns the lane's inserts that belong to the history with the links of chain, in the order of
+// their creation. The caller must not change them.
 func (i *inserted) Inserts(chain []conversation.Hash) []Insert { return standing(i.inserts, chain) }
 
-// standing returns those of inserts that stand in a history.
+// standing returns the inserts that belong to a history.
 func standing(inserts []Insert, chain []conversation.Hash) []Insert {
 	for i := range inserts {
 		if inserts[i].stands(chain) {
@@ -114,10 +109,10 @@ func (l *Lane) NextInsert() int {
 	return next
 }
 
-// Keep makes durable inserts part of the lane's prompt from now on.
+// Keep adds durable inserts to the lane's prompt.
 func (i *inserted) Keep(inserts []Insert) { i.inserts = append(slices.Clip(i.inserts), inserts...) }
 
-// Drop takes the lane's inserts from a number on out again.
+// Drop removes the lane's inserts with a number of from or more.
 func (i *inserted) Drop(from int) {
 	at := slices.IndexFunc(i.inserts, func(insert Insert) bool { return insert.Number >= from })
 	if at >= 0 {
@@ -125,8 +120,7 @@ func (i *inserted) Drop(from int) {
 	}
 }
 
-// inherit takes over the inserts that stand in the first messages of the lane that this
-// one forks from.
+// inherit takes over the inserts in the shared messages of the lane that this one forks from.
 func (l *Lane) inherit(from *Lane, messages int) {
 	for _, insert := range from.inserts {
 		if insert.Message < messages {

@@ -10,102 +10,100 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Kind says what a lane is.
+// Kind is the kind of a lane.
 type Kind string
 
 // The kinds of lanes.
 const (
 	Main     Kind = "main"
 	Subagent Kind = "subagent"
-	Side     Kind = "side" // of calls that are no part of the conversation: for a title, a summary, …
+	Side     Kind = "side" // calls outside the conversation: for a title, a summary, …
 )
 
-// Lane is one line of history inside a session, as this process knows it. Its
-// lock is held from Resolve until the request's projection is decided, so that
-// of two concurrent requests only one ends an epoch; the other waits as long as its
-// context lets it.
+// Lane is one line of history inside a session, as this process knows it. A request holds its lock from
+// Resolve until its projection is decided, so that only one of two concurrent requests ends an epoch. The
+// other one waits as long as its context allows.
 type Lane struct {
 	Session uuid.UUID
 	ID      uuid.UUID
 	Kind    Kind
-	Assumed bool // opened while the store was away, which may know the lane
+	Assumed bool // opened during an outage of the store, which may know the lane
 
 	Ancestry
 	Naming
 
 	mu     lock
 	warmth cacheState
-	trunk  weak.Pointer[Lane] // what a side call forked from
+	trunk  weak.Pointer[Lane] // lane that a side call forked from
 
-	reached   // how far its requests have come
-	compacted // what stands for its messages
-	notices   // what it has heard of other processes
+	reached   // progress of its requests
+	compacted // replacements of its messages
+	notices   // changes by other processes
 
-	*durability // how far its messages have come on their way into the archive
+	*durability // progress of its messages into the archive
 
-	progress // towards its next epoch
-	inserted // what modules have put into its prompt
+	progress // progress towards its next epoch
+	inserted // inserts of its prompt
 }
 
-// Ancestry says where a lane comes from. Its zero value is that of a lane that forked from none.
+// Ancestry is the origin of a lane. The zero value belongs to a lane that did not fork.
 type Ancestry struct {
-	Parent    uuid.UUID // lane that this one forked from, or carries on as another client's; uuid.Nil if none
-	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own; 0 if it carries Parent on
-	Inherited int       // number of the newest projection taken over from Parent; 0 if none
-	Taken     int       // number of the newest insert taken over from Parent; 0 if none
+	Parent    uuid.UUID // lane that this one forked from, or whose conversation it continues for another client; uuid.Nil if absent
+	ForkAt    int       // messages shared with Parent, including their archive entries; 0 if it continues Parent
+	Inherited int       // number of the newest projection taken over from Parent; 0 if absent
+	Taken     int       // number of the newest insert taken over from Parent; 0 if absent
 }
 
 // Naming is how a session was recognized.
 type Naming struct {
-	Name   string // the client's own session id; empty: recognized by content
-	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
+	Name   string // the client's own session id; "" if recognized by content
+	Source string // source of the name: "header", "metadata.user_id", …, "lineage"
 }
 
-// reached is how far the requests of a lane have come.
+// reached is the progress of a lane's requests.
 type reached struct {
-	isFork bool // it was read from the store, which has a Parent of it
+	isFork bool // read from the store, where it has a Parent
 
-	tip    int                   // messages of the request that went furthest
-	served int                   // messages of the request to this process that went furthest
-	anchor Anchor                // the newest size that the provider reported
-	at     atomic.Pointer[place] // where its newest request ended; nil: nowhere yet
+	tip    int                   // messages of the longest request
+	served int                   // messages of the longest request to this process
+	anchor Anchor                // the newest size reported by the provider
+	at     atomic.Pointer[place] // end of its newest request; nil before the first
 }
 
-// compacted is what stands for messages of a lane in its prompts, and what its next epoch
-// has to respect.
+// compacted holds the replacements of a lane's messages in its prompts, and the constraints on its next
+// epoch.
 type compacted struct {
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
-	pins        []int        // messages whose turns stay as they are, in order
+	pins        []int        // messages whose turns stay unchanged, in order
 	order       Order        // the newest, carried out or not
 }
 
-// notices are what a lane has heard of other processes.
+// notices are a lane's news from other processes.
 type notices struct {
-	stale atomic.Bool   // it has changed in the store
-	heard atomic.Uint64 // how often the resolver had missed changes when the lane was as the store has it
+	stale atomic.Bool   // the lane has changed in the store
+	heard atomic.Uint64 // the resolver's count of missed changes when the lane last matched the store
 }
 
-// Anchor is the size of a prompt of the lane as the provider reported it.
+// Anchor is the size of a prompt of the lane as reported by the provider.
 type Anchor struct {
 	Position   int    // messages of the client's list in that prompt
-	Projection int    // number of the projection in it; 0 if none
-	Fixed      int    // o200k tokens of what preceded the messages
-	Model      string // who counted
-	Tokens     int    // size of the prompt; 0: no anchor
+	Projection int    // number of the projection in it; 0 if absent
+	Fixed      int    // o200k tokens before the messages
+	Model      string // the model that counted
+	Tokens     int    // size of the prompt; 0 without an anchor
 	Inserted   int    // o200k tokens of the inserts in that prompt
 }
 
-// ContinueFrom notes that a lane which has just begun carries on a lane of another history, of which it
-// shares no message. It does nothing for a lane that forked.
+// ContinueFrom notes that a new lane continues the conversation of another lane without sharing its messages.
+// It does nothing for a fork.
 func (l *Lane) ContinueFrom(lane uuid.UUID) {
 	if l.Parent == uuid.Nil && !l.isFork && l.Kind == Main {
 		l.Parent = lane
 	}
 }
 
-// Projection returns the newest projection that stands for a prefix of the
-// history whose links chain holds; nil if none does.
+// Projection returns the newest projection that applies to the history with the links of chain, or nil.
 func (l *Lane) Projection(chain []conversation.Hash) *Projection {
 	for i := len(l.projections) - 1; i >= 0; i-- {
 		projection := &l.projections[i]
@@ -138,7 +136,7 @@ func (l *Lane) LastAnchor(model string) Anchor {
 	return l.anchor
 }
 
-// Unlock ends the request's turn with the lane.
+// Unlock releases the lane for other requests.
 func (l *Lane) Unlock() { l.mu.Unlock() }
 
 // Reported remembers the size of a prompt as the provider reported it.
@@ -150,8 +148,8 @@ func (l *Lane) Reported(anchor Anchor) {
 	}
 }
 
-// Update returns what an exchange adds to its session before anything of its
-// messages: where it belongs. A side call says nothing of the session's model.
+// Update returns an exchange's update without its messages: its place and the lane's state. A side call
+// leaves the session's model unset.
 func (l *Lane) Update(scope Scope, model string, at time.Time) Update {
 	update := l.Place(scope, at)
 	update.Heat, update.Attempts, update.Ahead = l.Heat(), l.Attempts(), l.takeAhead()
@@ -161,7 +159,7 @@ func (l *Lane) Update(scope Scope, model string, at time.Time) Update {
 	return update
 }
 
-// Place returns an Update without what has become of the lane.
+// Place returns an Update without the lane's state.
 func (l *Lane) Place(scope Scope, at time.Time) Update {
 	return Update{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind,
@@ -169,8 +167,7 @@ func (l *Lane) Place(scope Scope, at time.Time) Update {
 	}
 }
 
-// fork returns a lane that shares the first messages of this one, and with them
-// what the archive holds of them.
+// fork returns a lane that shares the first messages of this one and their archive entries.
 func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
 		Session: l.Session, Ancestry: Ancestry{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
@@ -190,7 +187,7 @@ func (l *Lane) fork(at int) *Lane {
 	}
 	fork.inherit(l, at)
 	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.Taken <= l.Taken {
-		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
+		fork.Parent = l.Parent // its parent has all shared messages; this keeps lines of descent short
 	}
 	if l.anchor.Position <= at {
 		fork.anchor = l.anchor
@@ -199,7 +196,7 @@ func (l *Lane) fork(at int) *Lane {
 	return fork
 }
 
-// weight is what the lane takes in memory, in bytes, roughly.
+// weight is the lane's approximate size in memory, in bytes.
 func (l *Lane) weight() uint32 {
 	bytes := 768
 	if plan := l.Plan(); plan != nil {
@@ -207,7 +204,7 @@ func (l *Lane) weight() uint32 {
 	}
 	for _, projection := range l.projections {
 		if projection.Number <= l.Inherited {
-			continue // the parent's memory
+			continue // belongs to the parent's memory
 		}
 		bytes += projection.weight()
 	}
@@ -222,7 +219,7 @@ func (l *Lane) weight() uint32 {
 	return uint32(min(bytes, 1<<30))
 }
 
-// weight is what the projection takes in memory, in bytes, roughly.
+// weight is the projection's approximate size in memory, in bytes.
 func (p *Projection) weight() int {
 	bytes := 0
 	for _, part := range p.Parts {

@@ -11,20 +11,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// Left says which history a request has left behind: its client goes on in the
-// session that it names with another history, or, where it names none, from a
-// summary of its own. The zero Left says nothing.
+// Left describes the history that a request has left behind: its client continues the named session with
+// another history, or without a name continues from its own summary. The zero Left means that no history was
+// left.
 type Left struct {
 	Session uuid.UUID // of the request
-	Lane    uuid.UUID // of the request; uuid.Nil if nothing was left
+	Lane    uuid.UUID // of the request; uuid.Nil if no history was left
 	Kind    Kind      // of that lane
 
-	// From is the lane that was left: that of the run's newest request before this
-	// one. uuid.Nil: this process has not seen it, the store may know.
+	// From is the lane that was left, used by the run's newest request before this one. It is uuid.Nil if
+	// this process has not seen it, but the store may know it.
 	From uuid.UUID
 
-	// Unnamed says that the client names no session: the history is that of another
-	// one, told by the messages that the client has kept.
+	// Unnamed says that the client names no session. The history belongs to another session, recognized by
+	// the messages that the client has kept.
 	Unnamed bool
 
 	// Messages is how many messages of From the client had; 0 if unknown.
@@ -34,9 +34,8 @@ type Left struct {
 // Found reports whether a history was left.
 func (l Left) Found() bool { return l.Lane != uuid.Nil }
 
-// Before returns the lane of a session's main conversation that was used last
-// before another one was opened, and how many messages it has. It returns
-// ErrNotFound if it does not exist.
+// Before returns the most recently used lane of a session's main conversation before another one was opened,
+// and its length in messages. It returns ErrNotFound if there is no such lane.
 func (m *Memory) Before(_ context.Context, _ tenants.WorkspaceID, session uuid.UUID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,10 +54,9 @@ func (m *Memory) Before(_ context.Context, _ tenants.WorkspaceID, session uuid.U
 	return left, newest.Tip, nil
 }
 
-// Holding returns the lane of a main conversation, other than lane, that holds most of
-// the messages named by their hashes, the one used last of several, with how many
-// messages it has and how many tokens those held have. It returns ErrNotFound if there
-// is not one.
+// Holding returns the main lane, other than lane, that holds most of the messages with the given hashes, with
+// its length in messages and the tokens of the held ones. A tie goes to the most recently used lane. It
+// returns ErrNotFound if there is no such lane.
 func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []conversation.Hash) (held LaneMatch, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,14 +85,13 @@ func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []
 type LaneMatch struct {
 	Lane     uuid.UUID
 	Messages int // of the whole lane
-	Tokens   int // of those that it holds, in o200k
+	Tokens   int // of the matching messages, in o200k
 }
 
 // MemoryArchive reads the originals that a Memory keeps.
 type MemoryArchive struct{ *Memory }
 
-// Originals returns the messages of a lane from index from to to (excluded), as far
-// as they were stored, in order.
+// Originals returns the stored messages of a lane from index from to to (excluded), in order.
 func (m MemoryArchive) Originals(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// livesAge is how long what is known of lives is taken as it is.
+	// livesAge is how long lives are used before they are read again.
 	livesAge = 10 * time.Minute
-	// livesTimeout bounds how long they are read, and livesReaders how many are at once.
+	// livesTimeout bounds one read, and livesReaders how many run in parallel.
 	livesTimeout = 5 * time.Second
 	livesReaders = 2
-	// knownLives bounds of how many workspaces and clients they are remembered.
+	// knownLives bounds the remembered pairs of workspace and client.
 	knownLives = 10_000
 )
 
-// Lives knows how long the subagents of clients have lived in each workspace: how many messages each had at its
-// end. It reads them in the background, so that no request waits for it.
+// Lives caches the lifetimes of clients' subagents in each workspace, as their final lengths in messages. It
+// reads them in the background, so that no request waits.
 type Lives struct {
 	read    func(ctx context.Context, workspace tenants.WorkspaceID, client string) ([]int, error)
 	known   *localcache.Cache[string, lives] // by workspace and client
@@ -45,8 +45,8 @@ func NewLives(read func(ctx context.Context, workspace tenants.WorkspaceID, clie
 	return &Lives{read: read, known: known, reading: semaphore.NewWeighted(livesReaders), now: now}, nil
 }
 
-// Of returns how many messages subagents of a client had at their ends in a workspace, in order, as far as it is
-// known; nil at first. It is not to be changed.
+// Of returns the final lengths, in messages, of a client's subagents in a workspace, sorted. It is nil until
+// they have been read. The caller must not change it.
 func (l *Lives) Of(workspace tenants.WorkspaceID, client string) []int {
 	of := workspace.String() + " " + client
 	found, isKnown := l.known.Get(of)
@@ -60,7 +60,7 @@ func (l *Lives) Of(workspace tenants.WorkspaceID, client string) []int {
 	return found.messages
 }
 
-// refresh reads lives again; what was known stays if that fails.
+// refresh reads lives again. If that fails, the known ones stay.
 func (l *Lives) refresh(of string, workspace tenants.WorkspaceID, client string) {
 	ctx, cancel := context.WithTimeout(context.Background(), livesTimeout)
 	defer cancel()

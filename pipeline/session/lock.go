@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// lock is a mutex for which nobody has to wait longer than they want to. Its zero value
-// is unlocked.
+// lock is a mutex with a cancelable wait. Its zero value is unlocked.
 type lock struct {
 	once  sync.Once
-	place chan struct{} // full: someone holds the lock
+	place chan struct{} // full while the lock is held
 }
 
 // acquire takes the lock, unless ctx ends before.
@@ -30,7 +29,7 @@ func (l *lock) acquire(ctx context.Context) error {
 // Lock takes the lock.
 func (l *lock) Lock() { l.of() <- struct{}{} }
 
-// TryLock takes the lock unless someone holds it.
+// TryLock takes the lock if it is free.
 func (l *lock) TryLock() bool {
 	select {
 	case l.of() <- struct{}{}:

@@ -1,11 +1,11 @@
 package session
 
-// Made is what modules have put into the prompts of a workspace, and had written, since
-// a moment. What belonged to sessions that are deleted is not in it.
+// Made counts the inserts and summaries of a workspace's prompts since a moment. Deleted sessions are not
+// included.
 type Made struct {
-	// Inserts counts, by the modules' names, what each has put into a prompt.
+	// Inserts counts inserts by module.
 	Inserts map[string]int64
 
-	// Summaries were written by a model; Rejected ones were not used.
+	// Summaries were written by a model. Rejected ones were not used.
 	Summaries, Rejected int64
 }

@@ -13,8 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Memory is a Store in memory, for replays without a database. It also keeps the
-// originals that were handed to it.
+// Memory is a Store in memory, for replays without a database. It also keeps the originals that it receives.
 type Memory struct {
 	mu    sync.Mutex
 	heads map[tenants.WorkspaceID]map[conversation.Hash]head
@@ -161,7 +160,7 @@ func (m *Memory) record(update Update) *Found {
 	return lane
 }
 
-// inherit gives a new lane what it shares with the lane it forked from.
+// inherit copies the shared part of a new lane from the lane it forked from.
 func (m *Memory) inherit(lane *Found, update Update) {
 	parent, ok := m.lanes[update.Parent]
 	if !ok {

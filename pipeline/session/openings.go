@@ -6,9 +6,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// openings let one request at a time open the lane of a history. Histories that have
-// nothing to do with each other may share one: it is held no longer than the store takes
-// for an answer.
+// openings let one request at a time open the lane of a history. Unrelated histories may share an opening,
+// which is acceptable because it is held only for a query to the store.
 type openings [256]*semaphore.Weighted
 
 func newOpenings() openings {

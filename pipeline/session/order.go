@@ -9,16 +9,15 @@ import (
 // MaxInstructions bounds the instructions of an Order, in characters.
 const MaxInstructions = 2000
 
-// Order asks for an epoch at a lane's next request, whatever its size.
+// Order asks for an epoch at a lane's next request, regardless of the prompt's size.
 type Order struct {
-	At           time.Time // zero: nobody has asked
+	At           time.Time // zero without a request
 	By           uuid.UUID // member or API key
-	Instructions string    // what the person wants to be kept or left out; empty if nothing special
+	Instructions string    // what to keep or leave out; "" if unspecified
 }
 
-// Order returns the order that the lane's next epoch is to carry out; nil if none
-// waits. An order waits until an epoch has been made or an attempt has come to
-// nothing.
+// Order returns the order for the lane's next epoch, or nil. An order waits until an epoch has been made or
+// an attempt has failed.
 func (l *Lane) Order() *Order {
 	if l.order.At.IsZero() || l.order.At.Before(l.Attempts().At) {
 		return nil

@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// ErrAway says that a store does not answer, or takes nothing just now: another try may
-// succeed.
+// ErrAway says that a store does not answer or accepts no writes now. Another attempt may succeed.
 var ErrAway = errors.New("the store is away")
 
 const (
-	firstPause = time.Second // for so long a store that is away is not asked by requests
+	firstPause = time.Second // how long requests skip a store that is away
 	mostPause  = 8 * time.Second
 )
 
-// Outage keeps requests from waiting for a store again and again that is away. It may be
-// used by several goroutines at once.
+// Outage keeps requests from repeatedly waiting for a store that is away. It is safe for concurrent use.
 type Outage struct {
 	now func() time.Time
 
@@ -35,7 +33,7 @@ func (a *Outage) Lasts() bool {
 	return a.now().Before(a.until)
 }
 
-// Note learns from how the store answered.
+// Note records the result of a call to the store.
 func (a *Outage) Note(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,10 +10,9 @@ import (
 // MaxPins bounds how many messages of a lane can be pinned.
 const MaxPins = 200
 
-// Pin keeps the turn of a message in the prompt as the client sent it, whatever
-// happens around it.
+// Pin keeps the turn of a message unchanged in the prompt.
 type Pin struct {
-	Lane    uuid.UUID // where it was pinned: the lane itself or one that it forked from
+	Lane    uuid.UUID // lane of the pin: the lane itself or one that it forked from
 	Message int       // place in the client's list
 	By      uuid.UUID // member or API key
 	At      time.Time

@@ -6,47 +6,43 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Ahead is what an epoch of a lane can be planned from once the cache of its last
-// prompt is about to go cold.
+// Ahead is the input for planning a lane's next epoch before the cache of its last prompt expires.
 type Ahead struct {
 	SentAt  time.Time // when that prompt went out
 	Due     time.Time // when to plan
-	Outline []byte    // of its exchange, as the one who plans wrote it
+	Outline []byte    // of its exchange, as encoded by the planner
 }
 
-// Plan is a projection that was planned ahead of the request that may use it. It
-// is good for a history that its projection's link is part of, and for the
-// settings it was planned with.
+// Plan is a projection that was planned before the request that may use it. It applies to a history that
+// contains its projection's link, and only with the same settings.
 type Plan struct {
 	Projection Projection
-	Settings   conversation.Hash // of everything beside the history that it depends on
+	Settings   conversation.Hash // hash of all its inputs except the history
 	Factor     float64           // the model's tokens per o200k token
 }
 
-// Plan returns what was planned ahead for the lane; nil if nothing.
+// Plan returns the lane's plan, or nil.
 func (p *progress) Plan() *Plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.plan
 }
 
-// PlanAhead keeps a plan for the lane's next epoch in place of an earlier one; nil
-// drops that.
+// PlanAhead replaces the plan for the lane's next epoch. nil drops it.
 func (p *progress) PlanAhead(plan *Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan = plan
 }
 
-// PlanLater keeps what an epoch can be planned from for the next exchange of the lane
-// that is recorded, in place of what was kept before.
+// PlanLater keeps the input of a plan for the lane's next recorded exchange. It replaces an earlier one.
 func (p *progress) PlanLater(ahead Ahead) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ahead = &ahead
 }
 
-// takeAhead returns what PlanLater kept, once.
+// takeAhead returns the input that PlanLater kept, and removes it.
 func (p *progress) takeAhead() *Ahead {
 	p.mu.Lock()
 	defer p.mu.Unlock()

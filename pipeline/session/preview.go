@@ -7,8 +7,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Lock takes the lane for a request that has let it go and decides its projection
-// once more, unless ctx ends before. The caller calls Unlock unless there is an error.
+// Lock takes the lane again for a request that has released it and decides its projection a second time,
+// unless ctx ends before. The caller calls Unlock unless there is an error.
 func (l *Lane) Lock(ctx context.Context) error {
 	if err := l.mu.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for the lane: %w", err)
@@ -16,16 +16,16 @@ func (l *Lane) Lock(ctx context.Context) error {
 	return nil
 }
 
-// Snapshot is what a lane shows to a request that leaves no trace.
+// Snapshot is a lane's state for a request that changes nothing.
 type Snapshot struct {
-	Projection *Projection // as Lane.Projection returns it
-	Next       int         // as Lane.NextNumber returns it; 0 if there is no lane
-	Anchor     Anchor      // as Lane.LastAnchor returns it
-	Inserts    []Insert    // as Lane.Inserts returns it
+	Projection *Projection // see Lane.Projection
+	Next       int         // see Lane.NextNumber; 0 without a lane
+	Anchor     Anchor      // see Lane.LastAnchor
+	Inserts    []Insert    // see Lane.Inserts
 }
 
-// Preview returns what Resolve's lane would show to a request, and changes nothing:
-// no lane, no head. A history that continues none shows the zero Snapshot.
+// Preview returns the state of the lane that Resolve would return, and creates no lane or head. A history
+// without a known lane has the zero Snapshot.
 func (r *Resolver) Preview(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Snapshot, error) {
 	lane, met, err := r.find(ctx, scope, messages, chain)
 	if err != nil || lane == nil {

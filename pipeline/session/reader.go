@@ -21,22 +21,21 @@ const knownMessages = 200_000
 // runMessages is how many messages a core reads at a time.
 const runMessages = 8
 
-// exactList is how many bytes of a list of messages are counted exactly: more than the
-// largest window holds. The messages behind them are counted roughly, so that a request
-// costs about as much whatever it is made of.
+// exactList is how many bytes of a message list are counted exactly: more than the largest window holds.
+// Later messages are counted roughly, so that the cost of a request is bounded.
 const exactList = 4 << 20
 
 // undatedList is how many bytes of a list are searched for the date and time, which clients renew in their
-// first messages; of the newest one, see rewritings. A MiB of dated lines takes half a second of a core.
+// first messages. For the newest message see rewritings. A MiB of dated lines takes half a second of a core.
 const undatedList = 256 << 10
 
-// reads says how a message is read by where it begins in its list.
+// reads is the way to read a message, which depends on its place in the list.
 type reads struct{ rough, dated bool }
 
 func readsAt(start int) reads { return reads{rough: start >= exactList, dated: start >= undatedList} }
 
-// Counter counts o200k tokens. It is asked by several goroutines at once. Rough may be off
-// by some percent and costs about the same for any text.
+// Counter counts o200k tokens. It is safe for concurrent use. Rough may be off by some percent and costs
+// about the same for any text.
 type Counter interface {
 	Message(conversation.Message) int
 	Rough(conversation.Message) int
@@ -54,11 +53,11 @@ type Reader struct {
 	beginnings *beginnings
 }
 
-// fingerprint tells byte strings of this process apart. Its seed is random, so
-// that nobody can prepare two messages with the same one.
+// fingerprint identifies byte strings within this process. Its seed is random, so that an attacker can't
+// prepare a collision.
 type fingerprint = [32]byte
 
-// fingerprintOf returns the fingerprint of bytes of a format that have a hash, and are read in one way.
+// fingerprintOf returns the fingerprint of bytes of a format with a hash, for one way of reading them.
 func fingerprintOf(format conversation.Format, hash xxh3.Uint128, how reads) (made fingerprint) {
 	binary.LittleEndian.PutUint64(made[0:], hash.Lo)
 	binary.LittleEndian.PutUint64(made[8:], hash.Hi)
@@ -117,9 +116,10 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 	return envelope, digests, nil
 }
 
-// leaveOutLead takes what system and developer messages at the head of a list say out of its history's
-// identity: clients write the time, a date or the state of a directory into them. How many there are counts,
-// because all places in a history depend on it. Where no user speaks behind them, they ask the question.
+// leaveOutLead removes the content of system and developer messages at the head of a list from its history's
+// identity, because clients write the time, a date or the state of a directory into them. Their number still
+// counts, since all places in a history depend on it. If no user message follows, they are the question and
+// stay.
 func leaveOutLead(digests []conversation.Digest) {
 	lead := conversation.Lead(digests)
 	if lead == len(digests) || digests[lead].Role != conversation.User {

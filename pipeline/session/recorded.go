@@ -8,42 +8,41 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Counted is an archived message as it is counted.
+// Counted is an archived message with its token count.
 type Counted struct {
 	Role   conversation.Role
 	Flags  conversation.Flags
 	Tokens int // o200k tokens
 }
 
-// Sent is a request of a lane, as it was recorded.
+// Sent is a recorded request of a lane.
 type Sent struct {
 	At       time.Time
 	Position int // messages of the client's list
-	Before   int // estimate of the prompt in the model's tokens as the client sent it
-	After    int // and as it was sent
-	Limit    int // tokens the prompt may have; 0: the model is unknown
-	Takes    int // tokens that the provider takes; 0 if unknown
+	Before   int // estimate of the client's prompt in the model's tokens
+	After    int // estimate of the prompt as sent
+	Limit    int // maximum prompt tokens; 0 if the model is unknown
+	Takes    int // tokens that the provider accepts; 0 if unknown
 	IsEpoch  bool
-	Reach    bool  // the prompt was too long to be sent as it came, and was answered
-	Net      int64 // what compression saved in it, in millionths of a US dollar
+	Reach    bool  // the client's prompt was too long, and ours was answered
+	Net      int64 // compression's savings in it, in millionths of a US dollar
 }
 
-// Selection says which sessions' conversations are wanted.
+// Selection picks sessions.
 type Selection struct {
-	Newest int       // so many of those that were active last
-	Client string    // of this client; empty: of all
-	Since  time.Time // that were active since then; zero: of all times
+	Newest int       // how many, most recently active first
+	Client string    // only of this client; "" means all
+	Since  time.Time // only if active since then; zero means all
 }
 
-// Recorded is a conversation as it is counted: what the preview of other settings
-// works on.
+// Recorded is a conversation with its token counts, the input for previews of other settings.
 type Recorded struct {
 	Session, Lane uuid.UUID
 	APIKey        uuid.UUID
 	Format        conversation.Format
 
-	Model    string        // that was asked for last
-	TTL      time.Duration // how long the provider keeps its prompts; 0 if nothing caches them, or nobody knows
+	Model    string        // last requested model
+	TTL      time.Duration // how long the provider caches its prompts; 0 if unknown or not cached
 	Messages []Counted     // in order
 	Requests []Sent        // in order
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// laneMemory bounds what projections may take in memory, in bytes.
+	// laneMemory bounds the memory of projections, in bytes.
 	laneMemory = 256 << 20
 	// knownHeads bounds how many ends of requests are found without the store.
 	knownHeads = 200_000
@@ -26,19 +26,19 @@ const (
 	knownRuns = 20_000
 )
 
-// Hint is what a request says about its session.
+// Hint holds a request's own information on its session.
 type Hint struct {
-	Name   string // the client's own session id; empty: recognize it by content
+	Name   string // the client's own session id; "" to recognize it by content
 	Source string // where Name came from
-	Lane   string // the client's own name for a line of history: an agent's id
-	Kind   Kind   // of the lane that the request continues or opens; empty: Main
+	Lane   string // the client's own name for a thread: an agent's id
+	Kind   Kind   // of the lane that the request continues or opens; "" means Main
 
-	// Copied says that the client's line of history began as a copy of the session's main one: its
-	// lane forks from there, and is looked for there.
+	// Copied says that the client's thread began as a copy of the session's main one. Its lane forks from the
+	// main lane, so it is looked up there.
 	Copied bool
 }
 
-// line is the name of the line of history that the request's lane is looked for in.
+// line is the name of the thread in which the request's lane is looked up.
 func (h Hint) line() string {
 	if h.Copied {
 		return ""
@@ -46,11 +46,10 @@ func (h Hint) line() string {
 	return h.Lane
 }
 
-// Resolver tells which lane a request continues. It remembers lanes and asks the
-// store about those it does not know.
+// Resolver finds the lane that a request continues. It remembers lanes and looks others up in the store.
 type Resolver struct {
-	*mind // lanes that it remembers
-	*news // of what becomes of them elsewhere
+	*mind // remembered lanes
+	*news // changes of those lanes elsewhere
 
 	store     Store
 	runs      *localcache.Cache[[32]byte, *Run]     // by the root of their histories
@@ -58,28 +57,28 @@ type Resolver struct {
 	openings  openings
 	*rewritings
 
-	shared    bool       // others work on the same store
-	announcer *Announcer // tells them of requests; may be nil
-	elsewhere elsewhere  // what they show each other beside it; may be nil
+	shared    bool       // other processes use the same store
+	announcer *Announcer // announces requests to them; may be nil
+	elsewhere elsewhere  // reads offers of other processes outside the store; may be nil
 	outage    *Outage    // of the store
 }
 
-// mind remembers lanes, and where requests to them ended.
+// mind remembers lanes and the ends of their requests.
 type mind struct {
 	lanes *localcache.Cache[[16]byte, *Lane] // by id
 	heads *localcache.Cache[[32]byte, head]  // by link
 }
 
-// news brings lanes that are remembered up to date when others tell that they have changed.
+// news updates remembered lanes when other processes announce changes.
 type news struct {
 	store      Store
 	mind       *mind
-	ends       ends // where lanes that others compact are read; may be nil
+	ends       ends // reads lanes that others compact; may be nil
 	missed     atomic.Uint64
 	refreshing chan struct{}
 }
 
-// head is the end of an earlier request: the history after it has its link.
+// head is the end of an earlier request, identified by the history's link after it.
 type head struct {
 	lane     uuid.UUID
 	position int
@@ -120,9 +119,8 @@ func NewResolver(store Store) (*Resolver, error) {
 	}, nil
 }
 
-// Chain returns the links of a history: element i is the link after i messages.
-// Its root holds the scope and what the client says about the session, so that
-// nothing else ever shares a link.
+// Chain returns the links of a history: element i is the link after i messages. The root includes the scope
+// and the client's session name, so that unrelated histories never share a link.
 func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversation.Hash {
 	chain := make([]conversation.Hash, len(messages)+1)
 	chain[0] = root(scope, hint.Name, hint.line())
@@ -132,15 +130,12 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 	return chain
 }
 
-// Resolve returns the lane that a request continues, or a new one, locked: the
-// caller calls Unlock once the request's projection is decided. chain is the
-// request's history as Chain returns it. met is how many messages of it an earlier
-// request of the session had. A side call never continues a lane of the
-// conversation, nor the other way round: it forks from it and leaves it as it is, and so does a line of history
-// that began as a copy of the main one. An error means that the
-// store failed, or that ctx ended while another request held the lane; the request can go on without one.
-// A store that is away is no error: the lane is then one that this process remembers, or one that
-// is Assumed.
+// Resolve returns the lane that a request continues, or a new one, locked. The caller calls Unlock once the
+// request's projection is decided. chain is the request's history from Chain. met is how many of its messages
+// an earlier request of the session had. A side call never continues a lane of the conversation, nor the
+// other way round: it forks and leaves the lane unchanged. So does a thread that began as a copy of the main
+// one. On an error, because the store failed or ctx ended while another request held the lane, the request
+// can go on without a lane. A store that is away is no error: the lane is then a remembered one, or Assumed.
 func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
 		known, met, err := r.hold(ctx, chain)
@@ -162,9 +157,8 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 	}
 }
 
-// open is Resolve for a history that this process does not remember. Of requests that
-// come with it at once, one asks the store and opens its lane; to those that waited for
-// it, it returns nil.
+// open is Resolve for a history that this process does not remember. Of several requests with the same
+// history, one asks the store and opens the lane. open returns nil to the requests that waited for it.
 func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
 	opening := r.openings.of(chain[beginning(messages)])
 	if err := opening.Acquire(ctx, 1); err != nil {
@@ -187,13 +181,13 @@ func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []
 	return lane, met, nil
 }
 
-// ask returns the lane, locked, that the store has of a history, and how many messages lie
-// before its head. Where the store has no such lane it returns nil and the id of a new one. With
-// ErrAway it returns the id that the lane probably has.
+// ask returns the stored lane of a history, locked, and the number of messages before its head. If the store
+// has no such lane, it returns nil and the id for a new one. With ErrAway it returns the id that the lane
+// probably has.
 func (r *Resolver) ask(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, uuid.UUID, error) {
 	isAnswered := answered(messages)
 	if !isAnswered && (!r.shared || hint.Name == "") {
-		return nil, 0, newID(), nil // the first request of a history continues nothing
+		return nil, 0, newID(), nil // the first request of a history has no lane to continue
 	}
 	lane, met, err := r.lookUp(ctx, scope, chain)
 	if lane == nil && err == nil && isAnswered && r.shared {
@@ -212,8 +206,8 @@ func (r *Resolver) ask(ctx context.Context, scope Scope, hint Hint, messages []c
 	return lane, met, openingID(hint, messages, chain), err
 }
 
-// join returns the lane, locked and remembered, of a request that goes on from the first
-// met messages of a lane that the caller holds; nil: from none, and a new lane gets an id.
+// join returns the lane, locked and remembered, of a request that continues after the first met messages of a
+// lane that the caller holds. If lane is nil, it returns a new lane with the id.
 func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) *Lane {
 	length := len(messages)
 	aside := hint.Kind == Side
@@ -222,40 +216,40 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 		lane = begin(id, scope, hint)
 		lane.checked(r.missed.Load())
 	case met < lane.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.isMain(hint.Kind):
-		defer lane.Unlock() // once the other one is remembered: who waits for it finds that
+		defer lane.Unlock() // once the other one is remembered, so that a waiting request finds it
 		lane = leave(lane, met, messages, chain, scope, hint)
 		lane.checked(r.missed.Load())
 	}
 	lane.tip, lane.served = max(lane.tip, length), max(lane.served, length)
 	r.lanes.Set(lane.ID, lane)
-	if !aside || lane.ForkAt < length { // or it is the conversation's
+	if !aside || lane.ForkAt < length { // otherwise the head is the conversation's
 		r.heads.Set(chain[length], head{lane: lane.ID, position: length})
 		lane.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
 	}
-	if length > 1 && !aside && !hint.Copied { // the main line may go on from there, too
-		// The same history may come with its newest message said again.
+	if length > 1 && !aside && !hint.Copied { // the main line may continue from there, too
+		// A client may resend the same history with a changed newest message.
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}
 	return lane
 }
 
-// isMain reports whether a lane is the session's main line, as a copy of that sees it, whose requests are of a
-// kind. Where that is the main line's own, what forked from it is the copy.
+// isMain reports whether a lane is the session's main line for a copy with requests of a kind. If that kind
+// is Main itself, forks of the main line are copies.
 func (l *Lane) isMain(kind Kind) bool {
 	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.ForkAt == 0 && !l.isFork)
 }
 
-// Committed notes that a lane has a new projection and takes more memory.
+// Committed updates the weight of a lane with a new projection.
 func (m *mind) Committed(lane *Lane) { m.lanes.Set(lane.ID, lane) }
 
-// Known returns a lane that this process remembers; nil if it does not.
+// Known returns a remembered lane, or nil.
 func (m *mind) Known(lane uuid.UUID) *Lane {
 	known, _ := m.lanes.Get(lane)
 	return known
 }
 
-// Planned keeps a plan for a lane's next epoch, which takes more memory with it. It
-// does nothing if the lane has been dropped meanwhile. The caller holds the lane.
+// Planned keeps a plan for a lane's next epoch and updates the lane's weight. It does nothing if the lane has
+// been dropped meanwhile. The caller holds the lane.
 func (m *mind) Planned(lane *Lane, plan *Plan) {
 	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, bool) {
 		if known != lane {
@@ -266,8 +260,8 @@ func (m *mind) Planned(lane *Lane, plan *Plan) {
 	})
 }
 
-// PlanChanged notes that the store has a plan for a lane's epoch with a number. Unless
-// this process has it, the lane is read again.
+// PlanChanged notes that the store has a plan with the number of a lane's next epoch. It reloads the lane
+// unless this process has the plan.
 func (n *news) PlanChanged(lane uuid.UUID, number int) {
 	known, ok := n.mind.lanes.Get(lane)
 	if !ok {
@@ -278,20 +272,20 @@ func (n *news) PlanChanged(lane uuid.UUID, number int) {
 	}
 }
 
-// Changed notes that a lane has a projection with a number in the store, 0 if the
-// lane was deleted. Unless this process made it, the lane is read again.
+// Changed notes that a lane has a projection with a number in the store, or 0 if the lane was deleted. It
+// reloads the lane unless this process made the projection.
 func (n *news) Changed(lane uuid.UUID, number int) {
 	n.changed(lane, func(known *Lane) bool { return number > 0 && known.NextNumber() > number })
 }
 
-// InsertsChanged notes that a lane has inserts up to a number in the store. Unless
-// this process put them there, the lane is read again.
+// InsertsChanged notes that a lane has inserts up to a number in the store. It reloads the lane unless this
+// process made them.
 func (n *news) InsertsChanged(lane uuid.UUID, number int) {
 	n.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
 }
 
-// changed has a lane read again that is not current. It does not wait for a request that holds the
-// lane: a listener that hears of the change hears of revoked keys too.
+// changed reloads a lane unless it is current. It does not wait for a request that holds the lane, because
+// the same listener also receives revoked keys.
 func (n *news) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	known, ok := n.mind.lanes.Get(lane)
 	if !ok {
@@ -314,15 +308,15 @@ func (n *news) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 	}()
 }
 
-// Forget drops a lane: the store knows it better.
+// Forget drops a lane because the store has a newer state.
 func (m *mind) Forget(lane uuid.UUID) { m.lanes.Delete(lane) }
 
-// Missed notes that changes may have been missed: each lane is looked at again with its
-// next request, and is used as it is while the store does not answer.
+// Missed notes that changes may have been missed. Each lane's next request checks the store, and uses the
+// remembered lane while the store does not answer.
 func (n *news) Missed() { n.missed.Add(1) }
 
-// find returns the lane, locked, whose head lies furthest along the history, and
-// how many messages lie before that head; nil if it does not exist.
+// find returns the lane, locked, with the furthest head along the history, and the number of messages before
+// that head. It returns nil if there is no such lane.
 func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
 	for {
 		lane, met, err := r.hold(ctx, chain)
@@ -341,7 +335,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 	}
 }
 
-// hold is find among the lanes that are remembered.
+// hold is find among remembered lanes.
 func (m *mind) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
 		lane, met = m.remembered(chain)
@@ -351,7 +345,7 @@ func (m *mind) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane,
 		if err := lane.Lock(ctx); err != nil {
 			return nil, 0, err
 		}
-		// Who held it meanwhile may have had more of this history, or dropped the lane.
+		// The previous holder may have extended this history or dropped the lane.
 		if still, now := m.remembered(chain); still == lane && now == met {
 			return lane, met, nil
 		}
@@ -359,7 +353,7 @@ func (m *mind) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane,
 	}
 }
 
-// remembered is find among the lanes that are remembered, and locks none.
+// remembered is find among remembered lanes, without locking.
 func (m *mind) remembered(chain []conversation.Hash) (lane *Lane, met int) {
 	for i := len(chain) - 1; i > 0; i-- {
 		if known, ok := m.heads.Get(chain[i]); ok {
@@ -383,7 +377,7 @@ func (r *Resolver) stored(ctx context.Context, scope Scope, chain []conversation
 	return lane, found.Match, err
 }
 
-// Stored returns the lane as it is stored. It is no lane of a Resolver.
+// Stored returns the lane as stored. It does not belong to a Resolver.
 func (f *Found) Stored() *Lane {
 	lane := &Lane{
 		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Ancestry: Ancestry{Taken: f.Taken},
@@ -395,8 +389,8 @@ func (f *Found) Stored() *Lane {
 	return lane
 }
 
-// leave returns the lane, locked, of a request that leaves another one's history
-// after match messages; the caller holds that one. Where an answer is shared, it belongs
+// leave returns the lane, locked, of a request that leaves another lane's history after match messages. The
+// caller holds the other lane. If they share an answer or the client names the session, the new lane belongs
 // to the same session.
 func leave(lane *Lane, match int, messages []conversation.Digest, chain []conversation.Hash, scope Scope, hint Hint) *Lane {
 	if hint.Name == "" && !answered(messages[:match]) {
@@ -421,16 +415,15 @@ func begin(id uuid.UUID, scope Scope, hint Hint) *Lane {
 	return lane
 }
 
-// HasHistory reports whether messages carry history: an answer that a model has given.
+// HasHistory reports whether messages contain a model's answer.
 func HasHistory(messages []conversation.Digest) bool { return answered(messages) }
 
-// answered reports whether a model has spoken in messages.
+// answered reports whether messages contain a model's answer.
 func answered(messages []conversation.Digest) bool {
 	return slices.ContainsFunc(messages, isAnswer)
 }
 
-// beginning returns how many messages it takes to tell a history from others: those up
-// to its first answer, or all of them.
+// beginning returns how many messages identify a history: those up to its first answer, or all of them.
 func beginning(messages []conversation.Digest) int {
 	if first := slices.IndexFunc(messages, isAnswer); first >= 0 {
 		return first + 1
@@ -446,7 +439,7 @@ func root(scope Scope, name, lane string) conversation.Hash {
 	if scope.Upstream != "" { // links stored before upstreams counted stay valid for the provider's own
 		fmt.Fprintf(hash, "|%q", scope.Upstream)
 	}
-	if scope.EndUser != "" { // nor is one end user's history ever another's
+	if scope.EndUser != "" { // so that end users never share a history
 		fmt.Fprintf(hash, "|end user %s", scope.EndUser)
 	}
 	return conversation.Hash(hash.Sum(nil))

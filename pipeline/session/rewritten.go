@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// newestMemory bounds what is remembered of newest messages, in bytes.
+	// newestMemory bounds the memory of remembered newest messages, in bytes.
 	newestMemory = 16 << 20
 	// knownRewritten bounds how many rewritten messages are remembered.
 	knownRewritten = 200_000
@@ -23,18 +23,17 @@ const (
 	comparedWords = 4096
 )
 
-// rewritings are messages that clients say in other words once they are answered: some put open files,
-// the time or the state of an editor into the newest message, and leave that out when they send the
-// message again.
+// rewritings recognizes messages that clients change once they are answered. Some clients put open files, the
+// time or the state of an editor into the newest message, and leave it out when they send the message again.
 type rewritings struct {
 	newest *localcache.Cache[[32]byte, newest]            // by the link of the history before it
-	first  *localcache.Cache[[32]byte, conversation.Hash] // what identified the message when it came first, by the link after the rewritten one
+	first  *localcache.Cache[[32]byte, conversation.Hash] // original identity of a message, by the link after the rewritten one
 }
 
-// newest is what is remembered of the newest message of a request.
+// newest is the remembered newest message of a request.
 type newest struct {
 	identity conversation.Hash
-	besides  uint64   // of everything except text
+	besides  uint64   // hash of everything except text
 	words    []uint32 // of its texts, in order
 }
 
@@ -53,8 +52,9 @@ func newRewritings() (*rewritings, error) {
 	return &rewritings{newest: messages, first: first}, nil
 }
 
-// Follow returns the messages of a history, and its links, as they were when each was first sent: a message
-// that its client has rewritten since is the same one. read returns message i. Neither result may be changed.
+// Follow returns the messages of a history and its links with their original identities, so that a message
+// that its client has rewritten since counts as the same one. read returns message i. The caller must not
+// change the results.
 func (r *Resolver) Follow(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, read func(i int) (conversation.Message, error)) ([]conversation.Digest, []conversation.Hash) {
 	chain := r.Chain(scope, hint, messages)
 	isCopied := false
@@ -77,7 +77,7 @@ func (r *Resolver) Follow(ctx context.Context, scope Scope, hint Hint, messages 
 	return messages, chain
 }
 
-// firstOf returns what identified message i of a history when it came first, and whether it is rewritten.
+// firstOf returns the original identity of message i of a history, and whether the message is rewritten.
 func (r *Resolver) firstOf(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, i int, read func(i int) (conversation.Message, error)) (conversation.Hash, bool) {
 	link := chain[i+1]
 	if _, isKnown := r.heads.Get(link); isKnown {
@@ -94,7 +94,7 @@ func (r *Resolver) firstOf(ctx context.Context, scope Scope, messages []conversa
 	if err != nil || !before.isSaidBy(newestOf(messages[i].Identity, &message)) {
 		return conversation.Hash{}, false
 	}
-	if r.shared { // another process may know it as a message of its own
+	if r.shared { // another process may know it as a separate message
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
 		if _, err := r.store.Stands(asking, scope.Workspace, []conversation.Hash{link}); !errors.Is(err, ErrNotFound) {
@@ -105,7 +105,7 @@ func (r *Resolver) firstOf(ctx context.Context, scope Scope, messages []conversa
 	return before.identity, true
 }
 
-// Remember notes the newest message of a request that was resolved, which its client may rewrite.
+// Remember keeps the newest message of a resolved request, since its client may rewrite it.
 func (r *Resolver) Remember(messages []conversation.Digest, chain []conversation.Hash, read func(i int) (conversation.Message, error)) {
 	last := len(messages) - 1
 	if last < 0 || messages[last].Role != conversation.User {
@@ -116,7 +116,7 @@ func (r *Resolver) Remember(messages []conversation.Digest, chain []conversation
 	}
 }
 
-// newestOf returns what is remembered of a message.
+// newestOf returns the remembered form of a message.
 func newestOf(identity conversation.Hash, message *conversation.Message) newest {
 	made := newest{identity: identity}
 	besides := conversation.Message{Role: message.Role}
@@ -142,8 +142,8 @@ func newestOf(identity conversation.Hash, message *conversation.Message) newest 
 	return made
 }
 
-// isSaidBy reports whether a message that stands in the place of n, with an answer behind it, is n without some of
-// its words: n says all that it says, in the same order. So the archive has every word of both.
+// isSaidBy reports whether now is n without some of its words, in the same order. now is an answered message
+// in the place of n. Since n includes all of now, the archive has every word of both.
 func (n newest) isSaidBy(now newest) bool {
 	if n.besides != now.besides || len(now.words) == 0 && now.besides == 0 {
 		return false

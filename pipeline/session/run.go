@@ -9,34 +9,31 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// knownMarkers is how many summaries of a client's own a Run remembers.
+// knownMarkers is how many of a client's own summaries a Run remembers.
 const knownMarkers = 16
 
-// Run is what is remembered of a client run, or of one agent in it, about the
-// times its client compacted itself. Its zero value remembers nothing yet.
+// Run holds the history of compactions of a client run, or of one agent in it. Its zero value is empty.
 type Run struct {
 	mu      sync.Mutex
 	windows int
 	asked   bool
 	markers []conversation.Hash
 
-	lane     uuid.UUID // of the newest request that carried the conversation on, or asked for its summary
-	messages int       // of it
+	lane     uuid.UUID // of the newest request that continued the conversation or asked for its summary
+	messages int       // of that request
 }
 
-// Compaction is what a request says, or an earlier one has said, about its client
-// having compacted itself.
+// Compaction is a request's information on its client's own compaction.
 type Compaction struct {
-	Windows int  // one more than the number of the client's context window; 0: it counts none
+	Windows int  // one more than the number of the client's context window; 0 if it has no number
 	Asked   bool // the request asks for a summary
 
-	// Marker identifies the message that holds a summary; the zero Hash: none does.
+	// Marker identifies the message that holds a summary; the zero Hash if absent.
 	Marker conversation.Hash
 }
 
-// Note remembers what a request says and returns what was known before it: the
-// highest number of Windows, whether the request before has Asked, and Marker if
-// that was met already.
+// Note records a request's information and returns the state before it: the highest number of Windows,
+// whether the previous request Asked, and Marker if it was known already.
 func (r *Run) Note(said Compaction) Compaction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +53,7 @@ func (r *Run) Note(said Compaction) Compaction {
 	return before
 }
 
-// Run returns what is remembered of the run that a hint names. Without a name of the client's
-// own what is returned is new.
+// Run returns the run that a hint names. Without a session name it returns a new one.
 func (r *Resolver) Run(scope Scope, hint Hint) *Run {
 	if hint.Name == "" {
 		return &Run{}
@@ -70,8 +66,8 @@ func (r *Resolver) Run(scope Scope, hint Hint) *Run {
 	})
 }
 
-// Went notes that a request of the run, with so many messages, went to a lane, and
-// returns where the request before went. With uuid.Nil it only tells.
+// Went notes that a request of the run went to a lane with the given number of messages, and returns the same
+// for the previous request. With uuid.Nil it only returns it.
 func (r *Run) Went(lane uuid.UUID, messages int) (before uuid.UUID, had int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

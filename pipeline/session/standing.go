@@ -2,19 +2,19 @@ package session
 
 import "github.com/google/uuid"
 
-// Standing is what the store knows of the lane that a history continues, in as few
-// figures as tell whether a process that remembers the lane is behind.
+// Standing is the store's state of a lane, reduced to the figures that show whether a process that remembers
+// the lane is behind.
 type Standing struct {
 	Lane       uuid.UUID
-	Match      int // messages of the history that the lane's head stands for
-	Tip        int // messages of the lane's request that went furthest
-	Projection int // number of the newest projection that it made itself; 0 if it has made none yet
-	Insert     int // number of the newest insert of its own; 0 if it has none yet
+	Match      int // messages of the history before the lane's head
+	Tip        int // messages of the lane's longest request
+	Projection int // number of its own newest projection; 0 if it has made none yet
+	Insert     int // number of its own newest insert; 0 if it has none yet
 	Heat       CacheState
 	Attempts   Attempts
 }
 
-// standing is Standing as this process remembers the lane. The caller holds it.
+// standing is the Standing of the remembered lane. The caller holds it.
 func (l *Lane) standing() Standing {
 	standing := Standing{Lane: l.ID, Tip: l.tip, Heat: l.Heat(), Attempts: l.Attempts()}
 	if number := l.NextNumber() - 1; number > l.Inherited {
@@ -26,8 +26,8 @@ func (l *Lane) standing() Standing {
 	return standing
 }
 
-// catchUp takes over how far a lane has come elsewhere, and reports whether that is all:
-// else its projections or inserts have to be read, too. The caller holds the lane.
+// catchUp takes over a lane's progress from elsewhere and reports whether the lane is then current. If not,
+// its projections or inserts must be read, too. The caller holds the lane.
 func (l *Lane) catchUp(now Standing) (current bool) {
 	own := l.standing()
 	l.tip = max(l.tip, now.Tip)
@@ -40,19 +40,18 @@ func (l *Lane) catchUp(now Standing) (current bool) {
 	return own.Projection >= now.Projection && own.Insert >= now.Insert
 }
 
-// unasked returns how many messages of a history with length messages are taken to be the
-// lane's while the store cannot be asked. This process knows met of them; where other
-// processes have served more of the lane since, the history is taken to go on from there. One
-// that does not is found by the recorder. The caller holds the lane.
+// unasked returns the assumed number of a history's messages in the lane while the store is unavailable. This
+// process knows met of them. If other processes have served more of the lane since, the history is assumed to
+// continue from there. The recorder finds a history that does not. The caller holds the lane.
 func (l *Lane) unasked(met, length int) int {
-	if met < l.served { // it goes on from an earlier request to this process
+	if met < l.served { // it continues an earlier request to this process
 		return met
 	}
 	return max(met, min(l.tip, length))
 }
 
-// absorb takes over what is stored of the lane, which this process remembers in an older
-// state. What the store has not been told yet stays. The caller holds the lane.
+// absorb updates the remembered lane to its stored state. State that the store does not have yet stays. The
+// caller holds the lane.
 func (l *Lane) absorb(found *Found) {
 	l.catchUp(Standing{Tip: found.Tip, Heat: found.Heat, Attempts: found.Attempts})
 	l.projections = withNewer(found.Projections, l.projections)
@@ -62,8 +61,8 @@ func (l *Lane) absorb(found *Found) {
 	l.PlanAhead(found.Plan)
 }
 
-// withNewer returns the projections that are stored, and those of a lane's that are newer: they
-// are durable elsewhere until the store takes them.
+// withNewer returns the stored projections and the lane's newer ones, which are durable elsewhere until the
+// store accepts them.
 func withNewer(stored, own []Projection) []Projection {
 	newest := 0
 	if n := len(stored); n > 0 {

@@ -10,35 +10,34 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Summary is what a model has written in place of a lane's first messages. It
-// never changes: a later one takes its place.
+// Summary is a model's summary of a lane's first messages. It never changes: a later one replaces it.
 type Summary struct {
-	Covers int               // messages of the client's list that it stands for
+	Covers int               // messages of the client's list that it replaces
 	Chain  conversation.Hash // link of the history after those messages
 	Text   string
 }
 
-// SummaryAttempt is one attempt to have a summary written, as it is kept.
+// SummaryAttempt is a stored attempt to have a summary written.
 type SummaryAttempt struct {
-	Summary // its text is empty if it was rejected
+	Summary // its text is "" if it was rejected
 
 	Session      uuid.UUID
 	Lane         uuid.UUID
-	Merged       int    // messages that the summary stands for which it goes on from; 0 if none
-	Reason       string // why it was rejected; empty: it was accepted
+	Merged       int    // messages already covered by the summary that it extends; 0 if absent
+	Reason       string // why it was rejected; "" if it was accepted
 	Version      int    // of the form of its text
 	Form         string // how the model was asked: "own" or "cached"
-	Model        string // who was asked
+	Model        string // the model that was asked
 	Usage        wire.Usage
 	CostMicroUSD int64 // at list prices
 	At           time.Time
 }
 
-// maxRejected is how many untold rejections a lane remembers.
+// maxRejected is how many unreported rejections a lane remembers.
 const maxRejected = 8
 
-// Summary returns the summary that stands for the longest prefix of the history
-// whose links chain holds; nil if none does. The caller holds the lane.
+// Summary returns the summary of the longest prefix of the history with the links of chain, or nil. The
+// caller holds the lane.
 func (l *Lane) Summary(chain []conversation.Hash) *Summary {
 	var found *Summary
 	for i := range l.summaries {
@@ -51,8 +50,7 @@ func (l *Lane) Summary(chain []conversation.Hash) *Summary {
 	return found
 }
 
-// TakeRejected returns why summaries of the lane were rejected since it was last
-// asked.
+// TakeRejected returns the reasons of the summaries of the lane that were rejected since the last call.
 func (p *progress) TakeRejected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +59,7 @@ func (p *progress) TakeRejected() []string {
 	return rejected
 }
 
-// Summarized gives a lane that is in memory a summary that is durable by now.
+// Summarized adds a durable summary to a remembered lane.
 func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
 	known, ok := m.lanes.Get(lane)
 	if !ok {
@@ -75,8 +73,7 @@ func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
 	m.lanes.Set(lane, known)
 }
 
-// SummaryRejected has a lane that is in memory tell of a rejected summary with its
-// next exchange.
+// SummaryRejected notes a rejected summary, so that a remembered lane reports it with its next exchange.
 func (m *mind) SummaryRejected(lane uuid.UUID, reason string) {
 	known, ok := m.lanes.Get(lane)
 	if !ok {
@@ -89,8 +86,8 @@ func (m *mind) SummaryRejected(lane uuid.UUID, reason string) {
 	}
 }
 
-// SummaryChanged notes that the store has a summary of a lane's first messages.
-// Unless this process knows it, the lane is read again.
+// SummaryChanged notes that the store has a summary of a lane's first messages. It reloads the lane unless
+// this process knows the summary.
 func (n *news) SummaryChanged(lane uuid.UUID, covers int) {
 	n.changed(lane, func(known *Lane) bool {
 		return slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })

@@ -13,39 +13,40 @@ import (
 )
 
 const (
-	// findTimeout bounds how long a request waits for the store to look for its lane.
+	// findTimeout bounds how long a request waits for the store to find its lane.
 	findTimeout = 2 * time.Second
-	// readEnds is how many ends of requests of a lane are read ahead, so that a client may go
-	// back a few messages.
+	// readEnds is how many ends of a lane's requests are read ahead, so that a client may go back a few
+	// messages.
 	readEnds = 8
 )
 
-// End is where a request of a lane ended.
+// End is the end of a lane's request.
 type End struct {
 	Head     conversation.Hash
 	Position int // messages up to it
 }
 
-// ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
+// ends returns at most most ends of a lane, the furthest first.
 type ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 
-// Shown is what processes show each other of a lane beside the store.
+// Shown is the state of a lane that processes exchange outside the store.
 type Shown struct {
-	Projection *Projection // the newest; nil where no newer one is shown
+	Projection *Projection // the newest; nil if no newer one is offered
 	Inserts    []Insert    // the newest, by number
 }
 
-// elsewhere returns what other processes show of a lane, which the store may not have yet. A
-// projection that comes before the number that the caller has does not count.
+// elsewhere returns the state of a lane that other processes offer and that the store may not have yet.
+// Projections before the caller's newest number have are ignored.
 type elsewhere func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Shown, error)
 
-// Consult has the resolver ask shown, where the store does not answer, for what other processes show of
-// a lane whose newest projection has a number here. It is called before the first request.
+// Consult makes the resolver ask shown if the store does not answer: for the state that other processes offer
+// of a lane with have as its newest projection here. Call it before the first request.
 func (r *Resolver) Consult(shown func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Shown, error)) {
 	r.elsewhere = shown
 }
 
-// consult brings a lane that the caller holds up to date with what other processes show. Without an answer the lane stays as it is.
+// consult updates a lane that the caller holds with the state that other processes offer. Without an answer
+// the lane stays unchanged.
 func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 	if r.elsewhere == nil {
 		return
@@ -58,14 +59,13 @@ func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 		lane.replace(*shown.Projection)
 	}
 	for _, insert := range shown.Inserts {
-		if insert.Number == lane.NextInsert() { // without those before it, it would stand in another prompt
+		if insert.Number == lane.NextInsert() { // without the earlier ones, it would belong to another prompt
 			lane.Keep([]Insert{insert})
 		}
 	}
 }
 
-// replace makes a projection the lane's newest, in place of those that have its number or a later
-// one.
+// replace makes a projection the lane's newest, in place of those with its number or a later one.
 func (l *Lane) replace(newest Projection) {
 	l.projections = slices.DeleteFunc(slices.Clone(l.projections), func(own Projection) bool { return own.Number >= newest.Number })
 	l.Adopt(newest)
@@ -79,15 +79,15 @@ func (r *Resolver) lookUp(ctx context.Context, scope Scope, chain []conversation
 	asking, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	lane, met, err := r.stored(asking, scope, chain)
-	if ctx.Err() == nil { // else it says nothing about the store
+	if ctx.Err() == nil { // otherwise the error is not the store's
 		r.outage.Note(err)
 	}
 	return lane, met, err
 }
 
-// assumedID names the lane of a history that the store cannot be asked about: as the request
-// would have named it that opened the lane, if it ended before the first answer. What is recorded
-// of it then belongs where it should; otherwise the recorder has the two lanes join.
+// assumedID returns the id of a history's lane while the store is unavailable: the id that the opening
+// request would have given the lane if it ended before the first answer. If so, the recorder stores the
+// exchange in the right lane. Otherwise it joins the two lanes.
 func assumedID(hint Hint, messages []conversation.Digest, chain []conversation.Hash) uuid.UUID {
 	if hint.Kind == Side || hint.Name == "" || !answered(messages) {
 		return openingID(hint, messages, chain)
@@ -95,24 +95,23 @@ func assumedID(hint Hint, messages []conversation.Digest, chain []conversation.H
 	return named("lane", chain[beginning(messages)-1])
 }
 
-// assume notes that the lane was opened without asking the store, which may know it.
+// assume notes that the lane was opened without the store, which may know it.
 func (l *Lane) assume() {
 	l.Assumed = true
 	l.stale.Store(true)
 }
 
-// Compacted notes that a lane of a workspace has a projection with a number in the store, 0 if
-// the lane was deleted. A lane that this process does not remember is read now: its next request
-// may come here when the store is away.
+// Compacted notes that a lane of a workspace has a projection with a number in the store, or 0 if the lane
+// was deleted. It reads an unknown lane now, because its next request may come here while the store is away.
 func (n *news) Compacted(workspace tenants.WorkspaceID, lane uuid.UUID, number int) {
 	if number == 0 || n.ends == nil || n.mind.Known(lane) != nil {
 		n.Changed(lane, number)
 		return
 	}
-	n.beside(func() { _ = n.readAhead(workspace, lane) }) // its next request asks the store
+	n.beside(func() { _ = n.readAhead(workspace, lane) }) // on failure, its next request asks the store
 }
 
-// Active is a lane of a workspace that requests go on with.
+// Active is a lane of a workspace with recent requests.
 type Active struct {
 	Workspace tenants.WorkspaceID
 	Lane      uuid.UUID
@@ -120,8 +119,8 @@ type Active struct {
 	At        time.Time // of its last request
 }
 
-// ReadAhead has this process know lanes as they are in the store, one after the other: their next
-// requests may come here when that is away. It ends with the store's error, or when ctx ends.
+// ReadAhead reads lanes from the store, one after the other, because their next requests may come here while
+// it is away. It ends with the store's error, or when ctx ends.
 func (n *news) ReadAhead(ctx context.Context, lanes []Active) error {
 	for _, lane := range lanes {
 		if n.mind.Known(lane.Lane) != nil {
@@ -136,7 +135,7 @@ func (n *news) ReadAhead(ctx context.Context, lanes []Active) error {
 	return nil
 }
 
-// readAhead remembers a lane that no request to this process has asked for.
+// readAhead remembers a lane that had no request to this process.
 func (n *news) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
@@ -152,7 +151,7 @@ func (n *news) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
 		return errors.New("the lane has joined another one")
 	}
 	read := found.Stored()
-	read.stale.Store(true) // what others have sent since is not known
+	read.stale.Store(true) // because requests of other processes since then are unknown
 	read.at.Store(&place{workspace: workspace, head: ends[0].Head})
 	for _, end := range ends {
 		n.mind.heads.SetIfAbsent(end.Head, head{lane: lane, position: end.Position})

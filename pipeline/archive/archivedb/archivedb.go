@@ -22,21 +22,22 @@ import (
 type DB struct {
 	runner batchdb.TxRunner
 	packer packer
-	bucket archive.Bucket // nil if none
+	bucket archive.Bucket // nil if absent
 	keys   *archive.Keys
 }
 
-// New returns the archive that runs its transactions by runner. It seals what it stores under the key of its workspace.
+// New returns the archive that runs its transactions with runner. It seals its data under the key of its
+// workspace.
 func New(runner batchdb.TxRunner, keys *archive.Keys) *DB {
 	return &DB{runner: runner, packer: newPacker(), keys: keys}
 }
 
-// WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
+// WithBucket returns the archive with a bucket for the bytes that a Mover moves.
 func (d *DB) WithBucket(bucket archive.Bucket) *DB {
 	return &DB{runner: d.runner, packer: d.packer, bucket: bucket, keys: d.keys}
 }
 
-// Lane is a lane as the archive knows it.
+// Lane is a lane in the archive.
 type Lane struct {
 	ID      uuid.UUID
 	Entries int // messages of the lane in the archive
@@ -48,7 +49,8 @@ const (
 			(SELECT count(*) FROM lane_entries(l.workspace_id, l.id))
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
-	// OFFSET 0 has the planner look each message up. A plan that was made before the table had any would read all of it.
+	// OFFSET 0 has the planner look each message up. A plan made while the table was still empty would read
+	// all of it.
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
 		FROM lane_entries($1, $2, $3, 2147483647) e
 		CROSS JOIN LATERAL (SELECT size FROM archive_objects WHERE workspace_id = $1 AND hash = e.hash OFFSET 0) o
@@ -65,9 +67,9 @@ const (
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`
 )
 
-// Lanes returns the lanes of a session, those of the conversation itself first, the
-// most recently active before the others: the first is the session's main lane. It returns archive.ErrNotFound for a session
-// without any.
+// Lanes returns the lanes of a session. Lanes of the conversation come first, each group by most recent
+// activity, so that the first is the session's main lane. It returns archive.ErrNotFound for a session
+// without lanes.
 func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]Lane, error) {
 	var lanes []Lane
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -86,9 +88,8 @@ func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session u
 	return lanes, nil
 }
 
-// Entries returns up to limit entries of a lane from index from on, in order,
-// without their bytes. The last one's index plus one is where the next call
-// goes on.
+// Entries returns up to limit entries of a lane from index from, in order and without their bytes. The next
+// call continues at the last index plus one.
 func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	var entries []archive.Entry
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -105,8 +106,8 @@ func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uu
 	return entries, batchdb.Wrapf(err, "entries of lane %s", lane)
 }
 
-// Original returns one message of a lane with its bytes, proven by their hash. It
-// returns archive.ErrNotFound or archive.ErrDamaged.
+// Original returns one message of a lane with its bytes, verified by their hash. It returns
+// archive.ErrNotFound or archive.ErrDamaged.
 func (d *DB) Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error) {
 	entries, err := d.Originals(ctx, workspace, lane, index, index+1)
 	if err != nil {
@@ -118,9 +119,9 @@ func (d *DB) Original(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	return entries[0], nil
 }
 
-// Originals returns the messages of a lane from index from to to (excluded) with
-// their bytes, proven by their hashes. Messages that the archive does not hold
-// are left out. It returns archive.ErrDamaged if one of them is.
+// Originals returns the messages of a lane from index from to to (excluded) with their bytes, verified by
+// their hashes. It omits messages that the archive does not hold. It returns archive.ErrDamaged if one of
+// them is damaged.
 func (d *DB) Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	entries, err := d.Spans(ctx, workspace, []Span{{Lane: lane, From: from, To: to}})
 	if err != nil {
@@ -129,13 +130,13 @@ func (d *DB) Originals(ctx context.Context, workspace tenants.WorkspaceID, lane 
 	return entries[0], nil
 }
 
-// Span is the messages of a lane from one index to another, which is not one of them.
+// Span is a range of a lane's messages, To excluded.
 type Span struct {
 	Lane     uuid.UUID
 	From, To int
 }
 
-// Spans is Originals for several spans at once. Their messages come in the order of the spans.
+// Spans is Originals for several spans at once. The results are in the order of the spans.
 func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []Span) ([][]archive.Entry, error) {
 	entries, stored := make([][]archive.Entry, len(spans)), make([][]storedBytes, len(spans))
 	lanes, from, to := make([][16]byte, len(spans)), make([]int32, len(spans)), make([]int32, len(spans))
@@ -176,8 +177,7 @@ func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []S
 	return entries, nil
 }
 
-// Object returns a message by its hash alone. It returns archive.ErrNotFound or
-// archive.ErrDamaged.
+// Object returns a message by its hash alone. It returns archive.ErrNotFound or archive.ErrDamaged.
 func (d *DB) Object(ctx context.Context, workspace tenants.WorkspaceID, hash conversation.Hash) ([]byte, error) {
 	stored := storedBytes{hash: hash}
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -199,7 +199,7 @@ func (d *DB) Object(ctx context.Context, workspace tenants.WorkspaceID, hash con
 	return stored.raw, nil
 }
 
-// scanOriginal reads an entry without its bytes, how they are stored, and of which span it is.
+// scanOriginal reads the span's index, an entry without its bytes, and how they are stored.
 func scanOriginal(row pgx.CollectableRow) (span int, entry archive.Entry, stored storedBytes, err error) {
 	var hash []byte
 	err = row.Scan(&span, &entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size,

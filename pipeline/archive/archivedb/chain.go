@@ -20,8 +20,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements that extend chains, in the transaction that stores the messages.
-// A chain links the messages from index 0 on up to the first that is missing.
+// The statements that extend chains, in the transaction that stores the messages. A chain links the messages
+// from index 0 to the first gap.
 const (
 	// Lanes and entries are looked up lane by lane, as in lane_entries.
 	sqlChains = `SELECT l.id, l.forked, l.chain_messages, l.chain_link, l.chain_proof, e.index, e.hash
@@ -33,12 +33,12 @@ const (
 			WHERE workspace_id = $1 AND lane_id = l.id AND index >= l.chain_messages AND NOT l.forked OFFSET 0
 		) e ON true
 		ORDER BY l.id, e.index`
-	// Forks begin with messages that are written with the lanes they come from.
+	// The first messages of a fork are stored with its parent lane.
 	sqlForked = `SELECT t.id, e.index, e.hash
 		FROM unnest($2::uuid[], $3::int[]) AS t (id, messages) CROSS JOIN LATERAL lane_entries($1, t.id, t.messages, 2147483647) AS e
 		ORDER BY t.id, e.index`
-	// An update would join the lanes, and may read all of the workspace for it: each is
-	// looked up and its row proposed again, which is never inserted, for it is there and locked.
+	// An update would join the lanes and might read the whole workspace. Instead each lane is looked up and
+	// its row proposed for insertion. It is never inserted, because it exists and is locked.
 	sqlLinked = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at, chain_messages, chain_link, chain_proof)
 		SELECT $1, t.id, l.session_id, l.created_at, l.last_at, t.messages, t.link, t.proof
 		FROM unnest($2::uuid[], $3::int[], $4::bytea[], $5::bytea[]) AS t (id, messages, link, proof)
@@ -48,9 +48,8 @@ const (
 	sqlHead = `SELECT chain_messages, chain_link, chain_proof FROM lanes WHERE workspace_id = $1 AND id = $2`
 )
 
-// Head returns where the chain of a lane has come to. It returns
-// archive.ErrNotFound for a lane that is not there, and archive.ErrDamaged if
-// someone without the workspace's key has changed what is stored of the chain.
+// Head returns the head of a lane's chain. It returns archive.ErrNotFound for an unknown lane, and
+// archive.ErrDamaged if the stored chain was changed without the workspace's key.
 func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (archive.Head, error) {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
@@ -72,10 +71,10 @@ func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.
 	return head, batchdb.Wrapf(err, "chain of lane %s", lane)
 }
 
-// chain is what is stored of a lane's chain, and the entries that follow it.
+// chain is a lane's stored chain and the entries that follow it.
 type chain struct {
 	lane     uuid.UUID
-	forked   bool // it has not come to the place yet where the lane forked off
+	forked   bool // it has not reached the place where the lane forked off yet
 	messages int
 	link     []byte
 	proof    []byte
@@ -83,13 +82,13 @@ type chain struct {
 	following []link
 }
 
-// link is an entry that a chain may go on with.
+// link is an entry that may extend a chain.
 type link struct {
 	index int
 	hash  conversation.Hash
 }
 
-// head returns the head that is stored, proven with the key.
+// head returns the stored head, verified with the key.
 func (c *chain) head(key *archive.Key) (archive.Head, error) {
 	if c.link == nil && c.messages == 0 {
 		return archive.NewHead(), nil
@@ -104,15 +103,15 @@ func (c *chain) head(key *archive.Key) (archive.Head, error) {
 	return head, nil
 }
 
-// proofOf proves a lane's head: who can write into the database but does not have
-// the key cannot make it.
+// proofOf returns the proof of a lane's head. It cannot be made with write access to the database alone,
+// since it requires the key.
 func proofOf(key *archive.Key, lane uuid.UUID, head archive.Head) []byte {
 	about := append([]byte("chain "), lane[:]...)
 	about = binary.BigEndian.AppendUint64(about, uint64(head.Messages)) //nolint:gosec // a count
 	return key.Proof(append(about, head.Link[:]...))
 }
 
-// lanesOf returns the lanes of some runs, sorted, each once.
+// lanesOf returns the lanes of some runs, sorted and without duplicates.
 func lanesOf(runs []Run) [][16]byte {
 	lanes := make([][16]byte, len(runs))
 	for i := range runs {
@@ -122,8 +121,8 @@ func lanesOf(runs []Run) [][16]byte {
 	return slices.Compact(lanes)
 }
 
-// extendChains links what has been stored in some lanes. A chain whose proof fails
-// stays as it is: anyone who checks the lane is told, and nothing is stopped by it.
+// extendChains links new messages in some lanes. A chain with an invalid proof stays unchanged: it blocks
+// nothing, and a check of the lane reports it.
 func (d *DB) extendChains(tx *gorm.DB, workspace tenants.WorkspaceID, lanes [][16]byte) error {
 	key, err := d.keys.Key(tx.Statement.Context, workspace)
 	if err != nil {
@@ -185,8 +184,8 @@ func chainsOf(tx *gorm.DB, workspace tenants.WorkspaceID, lanes [][16]byte) ([]c
 	return chains, err
 }
 
-// readForked reads what the chains of forks go on with: of all of them at once, for
-// nearly every request of a batch may have said its newest message again.
+// readForked reads the next entries of forks' chains, for all of them at once, because nearly every request
+// of a batch may have resent its newest message.
 func readForked(tx *gorm.DB, workspace tenants.WorkspaceID, chains []chain) error {
 	var (
 		ids      [][16]byte

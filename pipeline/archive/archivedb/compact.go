@@ -21,8 +21,8 @@ const (
 		ORDER BY live LIMIT 256`
 	sqlSegmentRows = `SELECT hash, size, encoding, place, segment_id, start, length FROM archive_objects
 		WHERE workspace_id = $1 AND segment_id = ANY($2::uuid[]) AND place = 1 ORDER BY segment_id, start`
-	// A dead original that is sent again is stored in the database, so nothing in a segment
-	// becomes live again.
+	// A dead original that is sent again is stored in the database, so the content of a segment never becomes
+	// live again.
 	sqlRetire = `UPDATE archive_segments s SET state = 2, live = 0, retired_at = now() WHERE workspace_id = $1 AND id = ANY($2::uuid[]) AND state = 1
 		AND NOT EXISTS (SELECT FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = s.id AND o.place = 1)`
 	sqlRetired   = `SELECT id FROM archive_segments WHERE workspace_id = $1 AND state = 2 AND retired_at <= now() - make_interval(secs => $2)`
@@ -60,7 +60,7 @@ func (p *pass) compact(ctx context.Context) (more bool, err error) {
 	return more, p.exec(ctx, p.workspace, sqlRetire, p.workspace, wasteful)
 }
 
-// rewrite writes what is live in segments into another one.
+// rewrite copies the live originals of segments into another one.
 func (p *pass) rewrite(ctx context.Context, segments [][16]byte) error {
 	var stored []*storedBytes
 	id := uuid.New()
@@ -93,7 +93,7 @@ func (p *pass) rewrite(ctx context.Context, segments [][16]byte) error {
 			part, damage = p.part(one)
 		}
 		switch {
-		case errors.Is(damage, archive.ErrDamaged): // it stays where it is, and so does its segment
+		case errors.Is(damage, archive.ErrDamaged): // it stays in its segment, which is kept
 			p.damaged = append(p.damaged, one.hash[:])
 			p.kept = append(p.kept, one.segment.UUID)
 			continue
@@ -106,7 +106,7 @@ func (p *pass) rewrite(ctx context.Context, segments [][16]byte) error {
 	return err
 }
 
-// unreadable are the segments that this turn has left because something in them is damaged.
+// unreadable returns the segments that this turn skips because they contain damage.
 func (p *pass) unreadable() [][16]byte {
 	if p.kept == nil {
 		return [][16]byte{}
@@ -114,7 +114,7 @@ func (p *pass) unreadable() [][16]byte {
 	return p.kept
 }
 
-// retire deletes segments from the bucket in which nothing has been live for a time.
+// retire deletes segments from the bucket that have had no live original for a time.
 func (p *pass) retire(ctx context.Context, keep time.Duration) error {
 	var retired [][16]byte
 	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {

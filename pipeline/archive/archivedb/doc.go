@@ -1,3 +1,3 @@
-// Package archivedb keeps the archive in Postgres: each message once by its
-// SHA-256, and for each lane which message stands where.
+// Package archivedb keeps the archive in Postgres: each message once by its SHA-256, and the places of
+// messages in each lane.
 package archivedb

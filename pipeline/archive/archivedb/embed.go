@@ -22,24 +22,23 @@ import (
 )
 
 const (
-	// embedNewest is how many of a workspace's newest documents are embedded, and how
-	// many vectors one search looks at.
+	// embedNewest is how many of a workspace's newest documents are embedded, and how many vectors one search
+	// compares.
 	embedNewest = 20_000
-	// embedPass is how many documents of one workspace are embedded in one pass, and
-	// embedBatch in one request to its provider.
+	// embedPass is how many documents of one workspace are embedded in one pass, and embedBatch in one
+	// request to its provider.
 	embedPass  = 512
 	embedBatch = 32
-	// embedBytes is how much of a document or a query is embedded. A token is a byte at
-	// least: 32 texts hold no more than the 300,000 tokens that OpenAI takes at once,
-	// and none more than 8,192.
+	// embedBytes is how much of a document or a query is embedded. A token has at least one byte, so 32 texts
+	// stay below OpenAI's limit of 300,000 tokens a request, and each text below 8,192.
 	embedBytes = 8000
 	// embedTimeout bounds the pass over one workspace.
 	embedTimeout = time.Minute
-	// embedWindow is how many messages are read at once to embed documents of them.
+	// embedWindow is how many messages are read at once to embed their documents.
 	embedWindow = 64
-	// vectorMemory bounds the vectors in memory, of all workspaces, in bytes.
+	// vectorMemory bounds the vectors of all workspaces in memory, in bytes.
 	vectorMemory = 256 << 20
-	// vectorAge is how long a vector stays there without being looked at.
+	// vectorAge is how long an unused vector stays in memory.
 	vectorAge = time.Hour
 )
 
@@ -59,15 +58,15 @@ const (
 		ON CONFLICT (workspace_id, lane_id, first, part) DO UPDATE SET after = excluded.after, model = excluded.model, vector = excluded.vector`
 )
 
-// embeddings are what an Index has beside the text.
+// embeddings holds the optional part of an Index for embeddings.
 type embeddings struct {
 	embedder archive.Embedder
 	known    *localcache.Cache[string, vector] // by knownVector
 	query    time.Duration                     // how long a search waits for its query's embedding
-	all      time.Duration                     // and for all that embeddings are to it
+	all      time.Duration                     // how long a search waits for all of its embeddings
 }
 
-// knownVector names a vector in memory.
+// knownVector returns the cache key of a vector.
 func knownVector(workspace tenants.WorkspaceID, model string, place vectorPlace) string {
 	name := make([]byte, 0, 96)
 	name = append(append(name, workspace[:]...), place.lane[:]...)
@@ -77,8 +76,8 @@ func knownVector(workspace tenants.WorkspaceID, model string, place vectorPlace)
 	return string(append(name, model...))
 }
 
-// WithEmbeddings returns the index that also searches by embeddings, in workspaces
-// that have set a model for them. Vectors are sealed.
+// WithEmbeddings returns the index that also searches by embeddings, in workspaces with a model for them.
+// Vectors are sealed.
 func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
 	known, err := localcache.New[string](localcache.Options[vector]{
 		MaximumWeight:     vectorMemory,
@@ -91,11 +90,10 @@ func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
 	return &Index{archive: x.archive, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known, query: queryTimeout, all: vectorTimeout}}, nil
 }
 
-// EmbedPending embeds documents that have no vector of their workspace's model yet,
-// the newest first and a bounded number for each workspace, and returns how many. What
-// is still to be done is seen in the database, so that any worker may go on at any
-// time. A workspace that fails is left for the next pass, the others go on, and the
-// first failure other than archive.ErrNoEmbeddings is returned.
+// EmbedPending embeds documents without a vector of their workspace's model, the newest first and a bounded
+// number for each workspace, and returns how many. The remaining work is visible in the database, so that any
+// worker may continue at any time. A failing workspace is left for the next pass while the others continue.
+// It returns the first failure other than archive.ErrNoEmbeddings.
 func (x *Index) EmbedPending(ctx context.Context) (done int, err error) {
 	if x.embeddings == nil {
 		return 0, nil
@@ -117,7 +115,7 @@ func (x *Index) EmbedPending(ctx context.Context) (done int, err error) {
 	return done, err
 }
 
-// unembedded is a document without a vector, and its text once that is read.
+// unembedded is a document without a vector, and its text once read.
 type unembedded struct {
 	vectorPlace
 
@@ -148,7 +146,7 @@ func (x *Index) embedWorkspace(ctx context.Context, workspace tenants.WorkspaceI
 	return done, nil
 }
 
-// unembedded returns the newest documents that have no vector of a model.
+// unembedded returns the newest documents without a vector of a model.
 func (x *Index) unembedded(ctx context.Context, workspace tenants.WorkspaceID, model string) ([]unembedded, error) {
 	var documents []unembedded
 	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -181,9 +179,8 @@ func (x *Index) read(ctx context.Context, workspace tenants.WorkspaceID, documen
 	return nil
 }
 
-// readWindow reads the texts of documents between two messages of a lane. It begins
-// before them, where the calls of their results are, so that it cuts the messages into
-// the same documents as were indexed.
+// readWindow reads the texts of documents between two messages of a lane. It begins before them, to include
+// the calls of their results, so that it splits the messages into the same documents as the index did.
 func (x *Index) readWindow(ctx context.Context, workspace tenants.WorkspaceID, documents []unembedded, from, to int) error {
 	entries, err := x.archive.Originals(ctx, workspace, documents[0].lane, from, to)
 	if err != nil {
@@ -207,8 +204,8 @@ func (x *Index) readWindow(ctx context.Context, workspace tenants.WorkspaceID, d
 	return nil
 }
 
-// embed has documents embedded and keeps their vectors. Those without a text get an
-// empty one, so that they are not asked for again.
+// embed embeds documents and stores their vectors. Documents without a text get an empty vector, so that they
+// are not selected again.
 func (x *Index) embed(ctx context.Context, workspace tenants.WorkspaceID, model string, documents []unembedded) error {
 	key, err := x.archive.keys.Key(ctx, workspace)
 	if err != nil {

@@ -20,15 +20,14 @@ const (
 		+ (SELECT count(*) FROM archive_segments WHERE workspace_id = $1)`
 )
 
-// eraseBatch is how many objects one transaction of an erasure has.
+// eraseBatch is how many objects one transaction of an erasure deletes.
 const eraseBatch = 2000
 
-// ErrNoBucket says that archived bytes are in a bucket that the program does not know.
+// ErrNoBucket says that archived bytes are in a bucket, but none is configured.
 var ErrNoBucket = errors.New("archived bytes are in a bucket; set PALIMPSEST_BLOB_URL to it, as it was")
 
-// Erase deletes all archived bytes of a workspace that nobody uses any more, from
-// the database and the bucket. Done again after a failure, it goes on. It returns
-// ErrNoBucket where bytes are in a bucket and none is configured.
+// Erase deletes all unused archived bytes of a workspace from the database and the bucket. After a failure
+// another call continues. It returns ErrNoBucket if bytes are in a bucket and none is configured.
 func (m *Mover) Erase(ctx context.Context, workspace tenants.WorkspaceID) error {
 	statement := sqlDoomAll
 	if m.bucket == nil {
@@ -54,8 +53,7 @@ func (m *Mover) Erase(ctx context.Context, workspace tenants.WorkspaceID) error 
 	return nil
 }
 
-// erase deletes all segments of a workspace, and what is known of what was in them. Nobody
-// comes back for them.
+// erase deletes all segments of a workspace and the records of their content, without the usual waiting time.
 func (p *pass) erase(ctx context.Context) error {
 	for more := true; more; {
 		var err error

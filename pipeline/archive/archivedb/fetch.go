@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// gapBytes is how many bytes between two originals of a segment are read along: another
-	// request takes longer.
+	// gapBytes is the largest gap between two originals of a segment that are read in one request, because
+	// another request would take longer.
 	gapBytes = 64 << 10
-	// rangeBytes bounds what one request reads, but for its last original.
+	// rangeBytes bounds the size of one read, except its last original.
 	rangeBytes = 8 << 20
 )
 
-// storedBytes is a message as it is stored, and what came of reading it.
+// storedBytes is a stored message and the result of reading it.
 type storedBytes struct {
 	hash    conversation.Hash
 	size    int // of the message
@@ -35,14 +35,13 @@ type storedBytes struct {
 	segment uuid.NullUUID
 	start   int // in the segment
 	length  int
-	bytes   []byte // as they are stored; nil unless they are in the database or have been fetched
+	bytes   []byte // in stored form; nil until they are read or fetched
 
 	raw    []byte
-	damage error // archive.ErrDamaged: what is wrong with it
+	damage error // archive.ErrDamaged with details; nil if sound
 }
 
-// originals reads the messages that were stored, each proven by its hash or with what is wrong
-// with it.
+// originals reads stored messages, each verified by its hash or with its damage.
 func (d *DB) originals(ctx context.Context, workspace tenants.WorkspaceID, stored []*storedBytes) error {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
@@ -65,7 +64,7 @@ func (d *DB) originals(ctx context.Context, workspace tenants.WorkspaceID, store
 	})
 }
 
-// fetch reads from the bucket what is not in the database, neighbors in a segment together.
+// fetch reads bytes from the bucket, adjacent ones of a segment together.
 func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace tenants.WorkspaceID, stored []*storedBytes) error {
 	stored = slices.DeleteFunc(slices.Clone(stored), func(one *storedBytes) bool { return one.place == here })
 	if len(stored) == 0 {
@@ -98,12 +97,11 @@ func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspa
 	return group.Wait()
 }
 
-// rangeTimeout is how long a bucket has to send some of a segment: one that takes requests and sends
-// nothing is away.
+// rangeTimeout bounds reading a part of a segment. A bucket that accepts requests but sends nothing counts as
+// away.
 const rangeTimeout = 10 * time.Second
 
-// fetchNeighbors reads originals of a segment that stand close to each other, up to where the
-// last of them ends.
+// fetchNeighbors reads adjacent originals of a segment, which end at end.
 func fetchNeighbors(ctx context.Context, bucket archive.Bucket, name string, neighbors []*storedBytes, end int) error {
 	start := neighbors[0].start
 	reading, cancel := context.WithTimeout(ctx, rangeTimeout)
@@ -113,7 +111,7 @@ func fetchNeighbors(ctx context.Context, bucket archive.Bucket, name string, nei
 		err = fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
 	}
 	switch {
-	case errors.Is(err, archive.ErrDamaged) && len(neighbors) > 1: // the first ones may be sound
+	case errors.Is(err, archive.ErrDamaged) && len(neighbors) > 1: // a prefix may be intact
 		for _, one := range neighbors {
 			if err := fetchNeighbors(ctx, bucket, name, []*storedBytes{one}, one.start+one.length); err != nil {
 				return err

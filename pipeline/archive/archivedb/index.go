@@ -20,26 +20,24 @@ import (
 const (
 	// indexBatch is how many messages are indexed in one transaction.
 	indexBatch = 200
-	// indexBytes bounds the bytes of a batch: it ends behind the message that
-	// passes them.
+	// indexBytes bounds the size of a batch. The message that exceeds it is the last one.
 	indexBytes = 8 << 20
-	// indexSteps bounds the transactions that one look spends on a lane, so that a long one
-	// takes turns with others.
+	// indexSteps bounds the transactions for a lane in one run, so that a long lane takes turns with others.
 	indexSteps = 25
-	// callsBehind is how far before a lane's own messages, or before a batch, the
-	// call of a result is looked for.
+	// callsBehind is how many messages before a lane's own ones, or before a batch, are searched for the call
+	// of a result.
 	callsBehind = 32
-	// sampleShare and fewShare are of how many documents one is in the larger and in
-	// the smaller sample; search_within knows them.
+	// sampleShare and fewShare are how many documents there are for each one in the larger and the smaller
+	// sample. search_within uses the same figures.
 	sampleShare = 64
 	fewShare    = 1024
 )
 
 // The statements of the index.
 const (
-	// Lanes for a process to index, which it claims: first the one of each workspace that waits
-	// longest, then the second of each, and so on, those included that are being indexed. So a
-	// workspace with a long queue has others wait for no more than one lane at a time.
+	// The lanes that a process claims for indexing: first the longest waiting one of each workspace, then the
+	// second of each, and so on, including those being indexed. A workspace with a long queue therefore
+	// delays others by at most one lane at a time.
 	sqlClaim = `WITH RECURSIVE busy AS (
 			(SELECT workspace_id FROM archive_unindexed ORDER BY workspace_id LIMIT 1)
 			UNION ALL
@@ -61,14 +59,15 @@ const (
 		UPDATE archive_unindexed u SET claimed_until = now() + make_interval(secs => $2) FROM free
 		WHERE u.workspace_id = free.workspace_id AND u.lane_id = free.lane_id
 		RETURNING u.workspace_id, u.lane_id`
-	// What has failed goes to the end of the queue, so that the oldest may stand anywhere. The
-	// bound keeps a long queue cheap to look at.
+	// Failed lanes go to the end of the queue, so the oldest may be anywhere in it. The limit keeps a long
+	// queue cheap to check.
 	sqlWaitsSince = `SELECT min(waits_since) FROM (SELECT waits_since FROM archive_unindexed ORDER BY since LIMIT 10000) waiting`
-	// Whether a workspace has lanes that wait since a time, and the time; that of the database if none is given.
+	// Whether lanes of a workspace have waited since a time or earlier, and that time; by default the
+	// database's current time.
 	sqlBehind = `SELECT EXISTS (SELECT 1 FROM archive_unindexed WHERE workspace_id = $1 AND waits_since <= asked.at), asked.at
 		FROM (SELECT coalesce($2::timestamptz, clock_timestamp()) AS at) asked`
-	// Lanes that are indexed up to a write wait no longer, unless they have been written to since.
-	// Those, and what is indexed up to no write (0), are free for the next claim.
+	// Lanes indexed up to a write leave the queue, unless they have been written to since. Those, and lanes
+	// with the number 0, become free for the next claim.
 	sqlIndexed = `WITH claimed AS MATERIALIZED (
 			SELECT t.lane_id, u.number = t.number AS done FROM unnest($2::uuid[], $3::bigint[]) AS t (lane_id, number)
 			CROSS JOIN LATERAL (SELECT number FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = t.lane_id FOR UPDATE) u
@@ -97,31 +96,31 @@ const (
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET position = greatest(archive_indexed.position, excluded.position)`
 )
 
-// Parse reads an archived message of a wire format.
+// Parse parses an archived message of a wire format.
 type Parse func(format conversation.Format, raw []byte) (conversation.Message, error)
 
-// Index is the index over the archive of all workspaces: it is filled from the
-// archive, and searched. The database holds hashes of terms, not their text.
+// Index is the search index of all workspaces' archives. The database holds hashes of terms and not their
+// text.
 type Index struct {
 	archive *DB
 	parse   Parse
 
-	embeddings *embeddings // nil: the text alone is searched
+	embeddings *embeddings // nil for text search only
 }
 
-// NewIndex returns the index over an archive, by whose keys terms are hashed.
+// NewIndex returns the index of an archive, whose keys it uses to hash terms.
 func NewIndex(originals *DB, parse Parse) *Index {
 	return &Index{archive: originals, parse: parse}
 }
 
-// WaitsSince returns since when the oldest lane waits to be indexed; the zero time if none
-// waits.
+// WaitsSince returns the time since which the oldest lane has waited to be indexed, or the zero time if the
+// queue is empty.
 func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
 	return waitsSince(ctx, x.archive.runner, sqlWaitsSince)
 }
 
-// Behind reports whether something that a workspace archived up to a time is not indexed yet.
-// The zero time stands for now, which it returns by the clock of the database.
+// Behind reports whether messages that a workspace archived up to a time are not indexed yet. The zero time
+// means now. asOf is that time, by the clock of the database.
 func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error) {
 	asked := sql.NullTime{Time: upTo, Valid: !upTo.IsZero()}
 	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -130,7 +129,7 @@ func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo 
 	return behind, asOf, batchdb.Wrapf(err, "see what is not indexed yet")
 }
 
-// waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
+// waitsSince returns the time from a statement across workspaces, or the zero time for NULL.
 func waitsSince(ctx context.Context, runner batchdb.TxRunner, statement string) (time.Time, error) {
 	var since sql.NullTime
 	err := runner.AsWorker(ctx, func(tx *gorm.DB) error {
@@ -139,7 +138,7 @@ func waitsSince(ctx context.Context, runner batchdb.TxRunner, statement string) 
 	return since.Time, batchdb.Wrapf(err, "find what has waited longest")
 }
 
-// hasher makes the hashes of terms. It is not safe for use by several goroutines.
+// hasher hashes terms. It is not safe for concurrent use.
 type hasher struct{ keyed hash.Hash }
 
 // hashBytes is the size of a hash in the database.

@@ -18,25 +18,24 @@ import (
 )
 
 const (
-	// claimFor is how long a lane is one process's: what is not indexed by then, others may do.
+	// claimFor is how long a process may claim a lane. After that, others may index the rest.
 	claimFor = 2 * time.Minute
-	// claimAhead is how many claimed lanes of a workspace a claim looks past at most, beside as
-	// many as it takes.
+	// claimAhead bounds how many claimed lanes of a workspace a claim skips, in addition to the number that
+	// it takes.
 	claimAhead = 512
-	// freeTimeout bounds giving a lane back when the work is ended.
+	// freeTimeout bounds releasing a lane after cancellation.
 	freeTimeout = 5 * time.Second
-	// groupLanes is how many lanes are read and stored together at most: most have a message or
-	// two that are new, and planning the statements and the commit take longer than those.
+	// groupLanes is the maximum number of lanes that are read and stored together. Most have one or two new
+	// messages, for which planning the statements and the commit would take longer than the work.
 	groupLanes = 64
-	// indexWorkers is how many groups of lanes one process works on at once.
+	// indexWorkers is how many groups of lanes one process indexes in parallel.
 	indexWorkers = 4
 )
 
-// IndexPending indexes up to limit lanes that have messages which are not indexed, and
-// returns how many messages it took. Workspaces take turns; in each, what waits longest goes
-// first. Lanes are claimed, so that processes that do this at once do different lanes; what a
-// killed process had claimed is free again after two minutes. A lane that fails goes to the
-// end of the queue, the others go on, and the failures are returned.
+// IndexPending indexes up to limit lanes with unindexed messages and returns the number of messages.
+// Workspaces take turns, and in each the longest waiting lane comes first. Lanes are claimed, so that
+// concurrent processes index different lanes. The claims of a killed process end after two minutes. A failing
+// lane goes to the end of the queue while the others continue, and the failures are returned.
 func (x *Index) IndexPending(ctx context.Context, limit int) (int, error) {
 	groups, err := x.claim(ctx, limit)
 	if err != nil {
@@ -68,8 +67,8 @@ type laneGroup struct {
 	lanes     []uuid.UUID
 }
 
-// claim claims up to limit lanes. No group has more than its share of the workers' time, so
-// that the lanes of one workspace are indexed in parallel, too.
+// claim claims up to limit lanes. It divides them into groups of at most a worker's share, so that the lanes
+// of one workspace are also indexed in parallel.
 func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 	of := map[tenants.WorkspaceID][]uuid.UUID{}
 	var order []tenants.WorkspaceID // the turns of the workspaces
@@ -99,12 +98,12 @@ func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 	return groups, nil
 }
 
-// indexGroup indexes claimed lanes: their first steps together, and then the rest of those
-// that have more. Where they cannot be indexed together, each lane is alone.
+// indexGroup indexes claimed lanes: their first steps together, and then the rest of longer ones. If they
+// cannot be indexed together, it indexes each lane alone.
 func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err error) {
 	rest := group.lanes
 	if works, err := x.open(ctx, group.workspace, group.lanes...); err == nil {
-		rest = slices.DeleteFunc(rest, func(lane uuid.UUID) bool { // what is left is gone
+		rest = slices.DeleteFunc(rest, func(lane uuid.UUID) bool { // the remaining ones were deleted
 			return slices.ContainsFunc(works, func(w *laneWork) bool { return w.lane == lane })
 		})
 		for len(works) > 0 {
@@ -130,7 +129,7 @@ func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err 
 	return done, errors.Join(failures...)
 }
 
-// together returns how many of the first of some lanes have about as many messages as one batch.
+// together returns how many of the first lanes have about as many messages as one batch.
 func together(works []*laneWork) int {
 	some, messages := 0, 0
 	for some < len(works) && (some == 0 || messages+works[some].about <= indexBatch) {
@@ -140,8 +139,8 @@ func together(works []*laneWork) int {
 	return some
 }
 
-// firstSteps indexes the first steps of lanes together. It returns how many messages that
-// were, and the lanes that have more: all of them if it failed.
+// firstSteps indexes the first steps of lanes together. It returns the number of messages and the lanes with
+// more: all of them if it failed.
 func (x *Index) firstSteps(ctx context.Context, workspace tenants.WorkspaceID, works []*laneWork) (done int, left []uuid.UUID) {
 	spans, all := make([]Span, len(works)), make([]uuid.UUID, len(works))
 	for i, w := range works {
@@ -169,9 +168,8 @@ func (x *Index) firstSteps(ctx context.Context, workspace tenants.WorkspaceID, w
 	return done, left
 }
 
-// Index indexes the messages of a lane that are not indexed yet and returns how many
-// it took. A call whose result is still to come waits for it. What is indexed twice is
-// there once.
+// Index indexes the unindexed messages of a lane and returns how many. A call without its result waits for
+// it. Indexing a message twice has no effect.
 func (x *Index) Index(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (done int, err error) {
 	work, err := x.openOne(ctx, workspace, lane)
 	if err == nil {

@@ -30,13 +30,12 @@ type laneWork struct {
 	session, key uuid.UUID
 	format       conversation.Format
 	position     int
-	number       int64 // of the lane's last write; 0: it does not wait
-	about        int   // messages that are probably new
+	number       int64 // of the lane's last write; 0 if it does not wait
+	about        int   // estimate of new messages
 	hasher       *hasher
 }
 
-// open begins with lanes of a workspace: it reads what is known of them. A lane that is gone
-// is left out.
+// open reads the index state of a workspace's lanes and starts their indexing. It omits deleted lanes.
 func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes ...uuid.UUID) ([]*laneWork, error) {
 	key, err := x.archive.keys.TermKey(ctx, workspace)
 	if err != nil {
@@ -57,7 +56,7 @@ func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes .
 	return works, err
 }
 
-// identifiers returns ids as they are encoded fastest.
+// identifiers returns ids in the type with the fastest encoding.
 func identifiers(ids []uuid.UUID) [][16]byte {
 	plain := make([][16]byte, len(ids))
 	for i, id := range ids {
@@ -66,14 +65,14 @@ func identifiers(ids []uuid.UUID) [][16]byte {
 	return plain
 }
 
-// openOne begins with one lane. It returns archive.ErrNotFound if it is gone.
+// openOne starts the indexing of one lane, or returns archive.ErrNotFound if it was deleted.
 func (x *Index) openOne(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (*laneWork, error) {
 	works, err := x.open(ctx, workspace, lane)
 	return batchdb.First(works, err, archive.ErrNotFound)
 }
 
-// run indexes so many steps of the rest of the lane, a transaction for each, and returns how
-// many messages that were.
+// run indexes the rest of the lane in at most steps steps, a transaction for each, and returns the number of
+// messages.
 func (w *laneWork) run(ctx context.Context, steps int) (done int, err error) {
 	for left := steps; ; left-- {
 		next, err := w.next(ctx)
@@ -91,14 +90,14 @@ func (w *laneWork) run(ctx context.Context, steps int) (done int, err error) {
 	}
 }
 
-// step is what the next messages of a lane add to the index. Once stored, the lane waits
-// no longer if it was the last, unless it has been written to since.
+// step holds the index additions for a lane's next messages. Once the last step is stored, the lane leaves
+// the queue, unless it has been written to since.
 type step struct {
 	*laneWork
 
 	rows     documentRows
-	position int // behind the messages
-	done     int // messages
+	position int // after its messages
+	done     int // number of messages
 	last     bool
 	pause    bool // the rest is for the next process that claims the lane
 }
@@ -136,22 +135,22 @@ func (w *laneWork) step(ctx context.Context, entries []archive.Entry) (step, err
 	return found, nil
 }
 
-// stretch is messages of a lane that follow each other.
+// stretch is a run of consecutive messages of a lane.
 type stretch struct {
 	from     int // place of the first
 	messages []conversation.Message
 	entries  []archive.Entry
-	more     bool // there may be others behind them
+	more     bool // more may follow
 }
 
-// parsed parses entries that begin at a place, as far as a batch goes.
+// parsed parses entries that begin at a place, up to the size of a batch.
 func (w *laneWork) parsed(from int, entries []archive.Entry) stretch {
 	read := stretch{from: from, entries: entries}
 	size := 0
 	for i := range entries {
 		entry := &entries[i]
 		if entry.Index != from+i {
-			return read // what stands behind a hole comes when the hole is filled
+			return read // messages after a gap are indexed once it is filled
 		}
 		if size > indexBytes && entry.Index > w.position {
 			read.more = true
@@ -162,7 +161,7 @@ func (w *laneWork) parsed(from int, entries []archive.Entry) stretch {
 		}
 		message, err := w.parse(w.format, entry.Raw)
 		if err != nil {
-			message = conversation.Message{Role: entry.Role} // opaque to us, and so to a search
+			message = conversation.Message{Role: entry.Role} // unreadable, so its content is not searchable
 		}
 		read.messages = append(read.messages, message)
 	}
@@ -179,7 +178,7 @@ type documentRows struct {
 	terms                 []string // arrays as PostgreSQL writes them
 }
 
-// rows are the documents that end behind the lane's position.
+// rows returns the rows of documents that end after the lane's position.
 func (w *laneWork) rows(from int, messages []conversation.Message, entries []archive.Entry) documentRows {
 	var rows documentRows
 	for _, document := range search.Documents(from, messages) {
@@ -204,7 +203,7 @@ func (r *documentRows) add(more documentRows) {
 	r.at, r.sampled, r.terms = append(r.at, more.at...), append(r.sampled, more.sampled...), append(r.terms, more.terms...)
 }
 
-// sample chooses documents by their place alone, so that the same are chosen each time.
+// sample chooses documents by their place alone, so that the choice is stable.
 func (w *laneWork) sample(document *search.Document) int16 {
 	sum := blake2b.Sum256(fmt.Appendf(nil, "%s/%d/%d", w.lane, document.From, document.Part))
 	switch chance := binary.LittleEndian.Uint64(sum[:]); {
@@ -216,8 +215,8 @@ func (w *laneWork) sample(document *search.Document) int16 {
 	return 0
 }
 
-// store keeps steps of lanes of one workspace, all of them or none. Who archives waits for
-// the rows that say what is still to be done, so that they come last, in the same order.
+// store stores steps of a workspace's lanes in one transaction. The queue's rows come last and sorted,
+// because writers to the archive wait for them.
 func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps ...step) error {
 	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare(a.lane[:], b.lane[:]) })
 	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -232,7 +231,7 @@ func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps 
 			case one.last:
 				lanes, numbers = append(lanes, one.lane), append(numbers, one.number)
 			case one.pause:
-				lanes, numbers = append(lanes, one.lane), append(numbers, 0) // it still waits, whatever was written
+				lanes, numbers = append(lanes, one.lane), append(numbers, 0) // it stays in the queue, whatever was written
 			}
 		}
 		if len(lanes) == 0 {
@@ -249,7 +248,7 @@ func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps 
 	return nil
 }
 
-// insert adds what steps found to the index.
+// insert adds the documents of steps to the index.
 func insert(tx *gorm.DB, workspace tenants.WorkspaceID, steps []step) error {
 	var rows documentRows
 	lanes, positions := make([][16]byte, len(steps)), make([]int32, len(steps))
@@ -267,8 +266,8 @@ func insert(tx *gorm.DB, workspace tenants.WorkspaceID, steps []step) error {
 	return batchdb.Later(tx, sqlPosition, workspace, lanes, positions)
 }
 
-// failed puts a lane to the end of the queue, or where the work was ended gives it back. It
-// returns the error that says so.
+// failed moves a lane to the end of the queue, or after cancellation releases it. It returns err with the
+// lane's id.
 func (x *Index) failed(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, err error) error {
 	err = fmt.Errorf("index lane %s: %w", lane, err)
 	statement := sqlLater

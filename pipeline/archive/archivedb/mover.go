@@ -20,19 +20,19 @@ import (
 const (
 	// moverTimeout bounds one operation on the bucket.
 	moverTimeout = time.Minute
-	// moverFor is how long a workspace is one process's: longer than a turn takes. What a
-	// killed process was at, others go on with after it.
+	// moverFor is how long a process claims a workspace: longer than a turn takes. After it, other processes
+	// continue the work of a killed process.
 	moverFor = 10 * time.Minute
-	// moverWorkers is how many workspaces one process works on at once.
+	// moverWorkers is how many workspaces one process works on in parallel.
 	moverWorkers = 4
-	// moverFailures is how many workspaces fail, with nothing moved in between, before a pass ends.
+	// moverFailures is how many workspaces in a row may fail without a moved object before a pass ends.
 	moverFailures = 8
 )
 
 // The statements of the mover.
 const (
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
-	// Whether a workspace is nobody's and has something to move or to delete.
+	// Claims a workspace that is unclaimed and has objects to move or to delete.
 	sqlMoverClaim = `INSERT INTO archive_movers (workspace_id, until) SELECT $1, now() + make_interval(secs => $2)
 		WHERE EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 AND created_at <= now() - make_interval(secs => $3))
 			OR EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 OFFSET $4)
@@ -45,16 +45,16 @@ const (
 		coalesce(sum(bytes), 0), coalesce(sum(bytes - live), 0) FROM archive_segments WHERE workspace_id = $1 AND state <> 0`
 )
 
-// Mover moves archived bytes from the database, where they became durable, into segments of a
-// bucket. While the bucket is down the bytes stay where they are; without a bucket nothing is
-// moved. Any number of processes may do it at once: each workspace is one's at a time.
+// Mover moves archived bytes from the database, where they became durable, into segments of a bucket. Bytes
+// stay in the database while the bucket is down, and always without a bucket. Any number of processes may run
+// it in parallel, since each workspace is claimed by one at a time.
 type Mover struct {
 	runner batchdb.TxRunner
-	bucket archive.Bucket // nil if none
+	bucket archive.Bucket // optional
 	packer packer
 	keys   *archive.Keys
 
-	// Segments says how originals are packed.
+	// Segments configures how originals are packed.
 	Segments Segments
 }
 
@@ -63,11 +63,10 @@ func NewMover(runner batchdb.TxRunner, keys *archive.Keys, bucket archive.Bucket
 	return &Mover{runner: runner, bucket: bucket, packer: newPacker(), keys: keys, Segments: DefaultSegments()}
 }
 
-// Pass moves what is due from the database into the bucket, deletes
-// from it what nobody refers to any more, and returns how many objects it moved. Workspaces
-// take turns of a few segments each. What fails for one stops no other, but the pass ends once
-// moverFailures have failed in a row: then it is the bucket that fails. Objects
-// that are damaged stay where they are; the pass goes on and ends with archive.ErrDamaged.
+// Pass moves due objects from the database into the bucket, deletes unreferenced ones from the bucket, and
+// returns how many it moved. Workspaces take turns of a few segments each. A failure for one does not stop
+// the others, but the pass ends after moverFailures failures in a row, because the bucket itself is then
+// failing. Damaged objects stay in place, and the pass continues and ends with archive.ErrDamaged.
 func (m *Mover) Pass(ctx context.Context) (int, error) {
 	if m.bucket == nil {
 		return 0, nil
@@ -95,24 +94,24 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	return done.moved, cmp.Or(errors.Join(done.failures...), context.Cause(ctx), done.damage)
 }
 
-// passed is what a pass has come to. Its zero value is that of one that begins.
+// passed is the progress of a pass. Its zero value is a new pass.
 type passed struct {
 	mu       sync.Mutex
 	moved    int
-	again    []tenants.WorkspaceID // that may have more
+	again    []tenants.WorkspaceID // they may have more
 	failures []error
-	inARow   int // failures since something went well
+	inARow   int // failures since the last success
 	damage   error
 }
 
-// goesOn reports whether other workspaces may fare better than those that failed.
+// goesOn reports whether other workspaces may still succeed.
 func (p *passed) goesOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inARow < moverFailures
 }
 
-// note notes what the turn of a workspace came to.
+// note records the result of a workspace's turn.
 func (p *passed) note(workspace tenants.WorkspaceID, moved int, again bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +120,7 @@ func (p *passed) note(workspace tenants.WorkspaceID, moved int, again bool, err 
 		p.inARow = 0
 	}
 	switch {
-	case again: // and if it has failed, its last turn says so
+	case again: // if it has failed, its last turn will report that
 		p.again = append(p.again, workspace)
 	case errors.Is(err, archive.ErrDamaged):
 		p.damage = fmt.Errorf("workspace %s: %w", workspace, err)
@@ -133,8 +132,8 @@ func (p *passed) note(workspace tenants.WorkspaceID, moved int, again bool, err 
 	}
 }
 
-// turn does some of the work of a workspace that no other process has claimed, and reports
-// whether there may be more.
+// turn does some of the work of a workspace unless another process has claimed it, and reports whether there
+// may be more.
 func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved int, more bool, err error) {
 	claimed, err := m.claim(ctx, workspace)
 	if err != nil || !claimed {
@@ -177,15 +176,15 @@ func (m *Mover) exec(ctx context.Context, workspace tenants.WorkspaceID, stateme
 	})
 }
 
-// Volume is how much of all workspaces lies where.
+// Volume is the size of all workspaces' bytes by location.
 type Volume struct {
-	Pending  int   // originals that are still in the database
+	Pending  int   // originals still in the database
 	Segments int   // in the bucket
 	Bytes    int64 // of the segments
-	Dead     int64 // of those, of originals that are not there any more
+	Dead     int64 // part of Bytes that belongs to deleted originals
 }
 
-// Volume returns how much lies where.
+// Volume returns the size of all workspaces' bytes by location.
 func (m *Mover) Volume(ctx context.Context) (Volume, error) {
 	workspaces, err := m.workspaces(ctx)
 	if err != nil {
@@ -207,8 +206,8 @@ func (m *Mover) Volume(ctx context.Context) (Volume, error) {
 	return all, nil
 }
 
-// WaitsSince returns since when the oldest original has been due to be moved; the zero time if
-// none is, or there is no bucket to move it to. An original that is damaged waits for ever.
+// WaitsSince returns since when the oldest original has been due to be moved, or the zero time if no original
+// is due or there is no bucket. A damaged original stays due indefinitely.
 func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 	if m.bucket == nil {
 		return time.Time{}, nil
@@ -220,7 +219,7 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// workspaces returns all workspaces. It is the one query that no workspace asks.
+// workspaces returns all workspaces. It is the only query that is not limited to a workspace.
 func (m *Mover) workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var all []tenants.WorkspaceID
 	err := m.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
@@ -237,8 +236,8 @@ type pass struct {
 	workspace tenants.WorkspaceID
 	key       *archive.Key
 	moved     int
-	damaged   [][]byte   // hashes
-	kept      [][16]byte // segments with something damaged
+	damaged   [][]byte   // hashes of damaged objects
+	kept      [][16]byte // segments with damaged objects
 }
 
 func (m *Mover) newPass(ctx context.Context, workspace tenants.WorkspaceID) (*pass, error) {
@@ -246,8 +245,8 @@ func (m *Mover) newPass(ctx context.Context, workspace tenants.WorkspaceID) (*pa
 	return &pass{Mover: m, workspace: workspace, key: key, damaged: [][]byte{}}, err
 }
 
-// run does what is short to its end, and moves and compacts some segments. What cannot be deleted
-// from the bucket keeps nothing from being moved to it.
+// run completes the short tasks, and moves and compacts some segments. A failed deletion from the bucket does
+// not prevent moves to it.
 func (p *pass) run(ctx context.Context) (more bool, err error) {
 	left := p.abandon(ctx)
 	for again := true; again; {

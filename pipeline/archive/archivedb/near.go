@@ -19,19 +19,19 @@ import (
 const (
 	// queryTimeout is how long a search waits for its query's embedding.
 	queryTimeout = 300 * time.Millisecond
-	// vectorTimeout is how long it takes to read vectors, before and behind that. What
-	// is read by then stays in memory for the next search.
+	// vectorTimeout bounds reading vectors, before and after the query's embedding. Vectors read by then stay
+	// in memory for the next search.
 	vectorTimeout = 2 * time.Second
-	// vectorsAtOnce is how many vectors are read in one statement.
+	// vectorsAtOnce is how many vectors one statement reads.
 	vectorsAtOnce = 1000
-	// leastCosine is below what two texts have nothing in common. It keeps what is
-	// merely the least far from an answer that has none; no model was measured for it.
+	// leastCosine is the cosine below which two texts count as unrelated. It excludes the nearest documents
+	// if none is relevant. It was not measured for a particular model.
 	leastCosine = 0.2
 )
 
-// The candidates of a search by embeddings: of a lane those of its line, as
-// search_within has them; of a session all; else the newest of the workspace. All
-// take the same parameters: those that one does not need are named for their types.
+// The candidates of a search by embeddings: for a lane its line as in search_within, for a session all its
+// documents, otherwise the newest of the workspace. All statements take the same parameters. A statement
+// without use for one names it only for its type.
 const (
 	sqlLineDocuments = `WITH RECURSIVE line AS (
 			SELECT l.id, l.parent_id, l.fork_at, coalesce(nullif($5::int, 0), 2147483647) AS bound
@@ -64,7 +64,7 @@ const (
 		WHERE v.workspace_id = $1 AND v.model = $2`
 )
 
-// rankedDocument is a document in its place among those that answer a query.
+// rankedDocument is a document in a ranking.
 type rankedDocument struct {
 	archive.Hit
 
@@ -76,10 +76,9 @@ func (d *rankedDocument) place() vectorPlace {
 	return vectorPlace{lane: d.Lane, first: d.From, part: d.part, after: d.To}
 }
 
-// near returns the documents whose embeddings are nearest to the query's, nearest
-// first, with their cosines as scores. It returns none where the workspace has set no
-// model, where nothing in scope is embedded, and where embeddings fail or are late: a
-// search goes on with the text alone.
+// near returns the documents with the embeddings nearest to the query's, nearest first, with their cosines as
+// scores. It returns nil if the workspace has no model, if no document in scope is embedded, or if embeddings
+// fail or are late. The search then uses the text alone.
 func (l lookup) near(ctx context.Context, query *archive.Query, most int) []rankedDocument {
 	text := search.Bounded(strings.TrimSpace(query.Text), embedBytes)
 	if l.embeddings == nil || text == "" {
@@ -117,7 +116,7 @@ func (l lookup) near(ctx context.Context, query *archive.Query, most int) []rank
 	return found[:min(most, len(found))]
 }
 
-// byAge orders documents, the newest first and no two alike.
+// byAge sorts documents, the newest first, in a total order.
 func byAge(a, b *rankedDocument) int {
 	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.From, a.From), cmp.Compare(a.part, b.part), slices.Compare(a.Lane[:], b.Lane[:]))
 }
@@ -147,7 +146,7 @@ func (l lookup) candidates(ctx context.Context, query *archive.Query, model stri
 	return found, err
 }
 
-// vectors returns the vectors of documents, from memory where they are there.
+// vectors returns the vectors of documents, from memory if possible.
 func (l lookup) vectors(ctx context.Context, model string, documents []rankedDocument) (map[vectorPlace]vector, error) {
 	vectors := make(map[vectorPlace]vector, len(documents))
 	var missing []vectorPlace
@@ -168,8 +167,8 @@ func (l lookup) vectors(ctx context.Context, model string, documents []rankedDoc
 	return vectors, nil
 }
 
-// readVectors adds the vectors of places, from the database. One that does not open is
-// left out: it is no reason to find nothing.
+// readVectors adds the vectors of places from the database. It omits a vector that does not open, so that the
+// search still works.
 func (l lookup) readVectors(ctx context.Context, model string, places []vectorPlace, vectors map[vectorPlace]vector) error {
 	key, err := l.archive.keys.Key(ctx, l.workspace)
 	if err != nil {
@@ -200,10 +199,9 @@ func (l lookup) readVectors(ctx context.Context, model string, places []vectorPl
 // fusion is the constant k of reciprocal rank fusion.
 const fusion = 60
 
-// fuse merges two rankings of documents by reciprocal rank fusion: each ranking gives
-// a document 1/(60+its place). Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion
-// Outperforms Condorcet and Individual Rank Learning Methods", SIGIR 2009. A
-// document's score is the better of the two it has.
+// fuse merges two rankings of documents by reciprocal rank fusion: each ranking gives a document 1/(60+its
+// place). Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank
+// Learning Methods", SIGIR 2009. A document's score is the better of its two.
 func fuse(text, near []rankedDocument) []rankedDocument {
 	if len(near) == 0 {
 		return text

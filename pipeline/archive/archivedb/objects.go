@@ -27,14 +27,13 @@ const (
 		FROM exchanges x LEFT JOIN LATERAL (SELECT size FROM archive_objects WHERE workspace_id = $1 AND hash = x.answer OFFSET 0) o ON true
 		WHERE x.workspace_id = $1 AND x.session_id = $2 AND x.answer IS NOT NULL AND (x.at, x.id) > ($3, $4)
 		ORDER BY x.at, x.id LIMIT $5`
-	// The newest answer behind so many messages of a lane, among the newest exchanges of its session.
+	// The newest answer after $4 messages of a lane, among the newest exchanges of its session.
 	sqlNewestAnswer = `SELECT x.id, x.at, x.answer FROM (
 			SELECT id, lane_id, at, position, answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 ORDER BY at DESC, id DESC LIMIT 100
 		) x WHERE x.lane_id = $3 AND x.position = $4 AND x.answer IS NOT NULL ORDER BY x.at DESC, x.id DESC LIMIT 1`
 )
 
-// Objects returns messages by their hashes, in the same order, each proven by its
-// hash or with what is wrong with it.
+// Objects returns messages by their hashes, in the same order, each verified by its hash or with its damage.
 func (d *DB) Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error) {
 	stored, err := d.stored(ctx, workspace, hashes)
 	if err != nil {
@@ -78,8 +77,8 @@ func (d *DB) stored(ctx context.Context, workspace tenants.WorkspaceID, hashes [
 	return found, err
 }
 
-// Answers returns up to limit answers of a session without their bytes, the oldest
-// first, that follow one: the zero Answer is followed by the first.
+// Answers returns up to limit answers of a session that follow after, oldest first and without their bytes.
+// The zero Answer starts at the first.
 func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
 	var answers []archive.Answer
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -102,9 +101,8 @@ func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session
 	return answers, batchdb.Wrapf(err, "answers of session %s", session)
 }
 
-// NewestAnswer returns, without its bytes, the newest answer to a request with so many
-// messages of a lane. It returns archive.ErrNotFound if the newest requests of its session
-// have none.
+// NewestAnswer returns, without its bytes, the newest answer to a request of a lane with the given number of
+// messages. It returns archive.ErrNotFound if the newest requests of its session include no such answer.
 func (d *DB) NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (archive.Answer, error) {
 	answer := archive.Answer{Lane: lane}
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {

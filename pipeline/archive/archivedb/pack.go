@@ -10,8 +10,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// encoding says how an object's bytes are stored; the values, and sealed added to
-// them, are in the database.
+// encoding is the form in which an object's bytes are stored. The values, combined with sealed, are stored in
+// the database.
 type encoding int16
 
 const (
@@ -22,12 +22,11 @@ const (
 const (
 	// smallest is the size in bytes below which compression only adds a header.
 	smallest = 64
-	// maxUnpacked bounds what one object may unpack to, in bytes.
+	// maxUnpacked bounds the unpacked size of one object, in bytes.
 	maxUnpacked = 64 << 20
 )
 
-// packer compresses messages and proves them when they come back. It may be used
-// by several goroutines at once.
+// packer compresses messages, and unpacks and verifies them. It is safe for concurrent use.
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -45,8 +44,7 @@ func newPacker() packer {
 	return packer{encoder: encoder, decoder: decoder}
 }
 
-// pack returns the form in which a message is stored: compressed where that
-// makes it smaller.
+// pack returns a message in its stored form: compressed if that makes it smaller.
 func (p packer) pack(raw []byte) (encoding, []byte) {
 	if len(raw) < smallest {
 		return plain, raw
@@ -58,11 +56,11 @@ func (p packer) pack(raw []byte) (encoding, []byte) {
 	return zstd1, packed
 }
 
-// unpack returns the message that was stored, proven by its hash.
+// unpack returns the stored message, verified by its hash.
 func (p packer) unpack(form encoding, stored []byte, hash conversation.Hash, size int) ([]byte, error) {
 	raw := stored
 	switch form {
-	case plain: // stored as it is
+	case plain: // stored uncompressed
 	case zstd1:
 		unpacked, err := p.decoder.DecodeAll(stored, make([]byte, 0, size))
 		if err != nil {

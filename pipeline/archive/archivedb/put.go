@@ -18,22 +18,21 @@ import (
 )
 
 const (
-	// statementBytes bounds the messages that one statement carries, but for the last.
+	// statementBytes bounds the messages of one statement, except the last.
 	statementBytes = 16 << 20
-	// statementRows bounds a statement of a write, too: what is sent of more would take a
-	// multiple of their memory.
+	// statementRows also bounds a write statement, because sending more rows at once takes a multiple of
+	// their memory.
 	statementRows = 4096
-	// laterBytes bounds the messages, as they are stored, that wait to be sent with others.
+	// laterBytes bounds the stored size of messages that wait to be sent with others.
 	laterBytes = 1 << 20
 	// runObjects is how many messages a core packs at a time.
 	runObjects = 8
 )
 
-// The statements of a write. The first locks what is there already against being
-// deleted before the transaction ends, by one look-up for each hash: asked for any of
-// them, the planner may read the whole workspace. What is to be deleted counts as gone
-// and is brought back by the second. Rows come sorted, so that two writers never wait
-// for each other in a circle.
+// The statements of a write. The first locks existing objects so that they cannot be deleted before the
+// transaction ends. It looks each hash up separately, because otherwise the planner may read the whole
+// workspace. Objects marked for deletion count as absent, and the second statement restores them. Rows are
+// sorted so that two writers never deadlock.
 const (
 	sqlKnown = `SELECT known.hash FROM unnest($2::bytea[]) AS wanted (hash)
 		CROSS JOIN LATERAL (
@@ -61,9 +60,8 @@ type Run struct {
 	Entries []archive.Entry
 }
 
-// Put stores messages of one lane inside the caller's transaction, which has
-// been opened for the workspace. What is there already, as an object or at its
-// place in the lane, stays as it is. Each entry needs its bytes and their hash.
+// Put stores messages of one lane inside the caller's transaction for the workspace. Existing objects and
+// existing places in the lane stay unchanged. Each entry needs its bytes and their hash.
 func (d *DB) Put(tx *gorm.DB, workspace tenants.WorkspaceID, session, lane uuid.UUID, entries []archive.Entry) error {
 	runs := []Run{{Session: session, Lane: lane, Entries: entries}}
 	if err := d.PutObjects(tx, workspace, runs); err != nil {
@@ -72,8 +70,8 @@ func (d *DB) Put(tx *gorm.DB, workspace tenants.WorkspaceID, session, lane uuid.
 	return d.PutPlaces(tx, workspace, runs)
 }
 
-// PutObjects is the part of Put that stores messages, those of several runs and others that
-// stand in no lane yet, such as answers. The lanes of the runs are not looked at.
+// PutObjects is the part of Put that stores messages: those of several runs, and others without a place in a
+// lane, such as answers. It ignores the runs' lanes.
 func (d *DB) PutObjects(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run, others ...[]byte) error {
 	var objects []object
 	for _, run := range runs {
@@ -90,8 +88,7 @@ func (d *DB) PutObjects(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run, 
 	return d.putObjects(tx, workspace, objects)
 }
 
-// PutPlaces is the part of Put that says where messages stand in their lanes, which PutObjects
-// has stored.
+// PutPlaces is the part of Put that stores the places of messages in their lanes, after PutObjects.
 func (d *DB) PutPlaces(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run) error {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return len(r.Entries) == 0 })
 	if len(runs) == 0 {
@@ -109,7 +106,7 @@ type object struct {
 	raw  []byte
 }
 
-// putObjects stores those of the objects that are not there yet.
+// putObjects stores new objects and skips existing ones.
 func (d *DB) putObjects(tx *gorm.DB, workspace tenants.WorkspaceID, objects []object) error {
 	slices.SortFunc(objects, func(a, b object) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	objects = slices.CompactFunc(objects, func(a, b object) bool { return a.hash == b.hash })
@@ -142,8 +139,8 @@ func (d *DB) putObjects(tx *gorm.DB, workspace tenants.WorkspaceID, objects []ob
 	return nil
 }
 
-// pack returns the rows of objects, on all cores at once where there are many: others
-// may wait for what the transaction has written already.
+// pack returns the rows of objects. It uses all cores for many objects, because others may wait for rows that
+// the transaction has already written.
 func (d *DB) pack(key *archive.Key, objects []object) (objectRows, error) {
 	rows := newObjectRows(len(objects))
 	err := cores.Each(len(objects), runObjects, func(i int) error {
@@ -159,7 +156,7 @@ func (d *DB) pack(key *archive.Key, objects []object) (objectRows, error) {
 	return rows, err
 }
 
-// addKnown adds those of the objects that are stored already, and locks them.
+// addKnown adds the hashes of stored objects to known, and locks them.
 func addKnown(tx *gorm.DB, workspace tenants.WorkspaceID, objects []object, known map[conversation.Hash]bool) error {
 	hashes := make([][]byte, len(objects))
 	for i := range objects {
@@ -207,7 +204,7 @@ func (r *objectRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return batchdb.Wrapf(err, "store archived messages")
 }
 
-// putManifest notes which message stands where in its lane.
+// putManifest stores the places of messages in their lanes.
 func putManifest(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run) error {
 	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 	var rows entryRows
@@ -252,7 +249,7 @@ func (r *entryRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	if len(r.indices) < statementRows {
 		return batchdb.Later(tx, sqlManifest, workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
 	}
-	// A long history is sent in parts: together they would take a multiple of their memory.
+	// A long history is sent in parts, because together they would take a multiple of their memory.
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
 		workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
 	return batchdb.Wrapf(err, "store archive manifest")

@@ -12,11 +12,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// sealed, added to an encoding, says that the bytes were sealed after it. All that are stored are.
+// sealed is added to an encoding if the encoded bytes are sealed. All stored ones are.
 const sealed encoding = 2
 
-// Prepare opens the key of a workspace. Who is about to store or read inside a
-// transaction calls it first, so that no transaction waits for another.
+// Prepare opens the key of a workspace. Call it before a transaction that stores or reads messages, so that
+// no transaction waits for another.
 func (d *DB) Prepare(ctx context.Context, workspace tenants.WorkspaceID) error {
 	_, err := d.keys.Key(ctx, workspace)
 	return err
@@ -28,7 +28,7 @@ func seal(key *archive.Key, form encoding, packed []byte, hash conversation.Hash
 	return form, key.Seal(objectAbout(form, hash), packed)
 }
 
-// restore returns the message that was stored, opened and proven by its hash.
+// restore returns the stored message, opened and verified by its hash.
 func (p packer) restore(key *archive.Key, form encoding, stored []byte, hash conversation.Hash, size int) ([]byte, error) {
 	packed, err := key.Open(objectAbout(form, hash), stored)
 	if err != nil {
@@ -37,13 +37,13 @@ func (p packer) restore(key *archive.Key, form encoding, stored []byte, hash con
 	return p.unpack(form&^sealed, packed, hash, size)
 }
 
-// objectAbout is what a sealed message is bound to, beside its workspace.
+// objectAbout is the associated data of a sealed message, besides its workspace.
 func objectAbout(form encoding, hash conversation.Hash) []byte {
 	return append(append([]byte("object "), byte(form)), hash[:]...) //nolint:gosec // 2 and 3
 }
 
-// segmentName is what a segment is called in a bucket: by a keyed hash, so that the database
-// alone does not tell which object it is.
+// segmentName returns the name of a segment in a bucket. It contains a keyed hash, so that the database alone
+// does not reveal which object it is.
 func segmentName(key *archive.Key, workspace tenants.WorkspaceID, id uuid.UUID) string {
 	return workspace.String() + "/" + hex.EncodeToString(key.Proof(append([]byte("segment name "), id[:]...)))
 }

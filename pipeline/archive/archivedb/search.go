@@ -25,19 +25,18 @@ const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, arch
 	FROM search_within($1::text::bigint[], $2::float8[], $3::bool[], $4::text::bigint[], $5::uuid[], $6::text, $7::text, $8, $9, $10, $11, $12, $13)`
 
 const (
-	// partsOfHit is how many documents are asked for to make one hit: the calls of
-	// one message are hits of their own until those of the same messages are joined.
+	// partsOfHit is how many documents are requested for each hit, because the calls of one message are
+	// separate documents until they are joined.
 	partsOfHit = 4
 	// snippetBytes bounds a snippet.
 	snippetBytes = 400
-	// mostMatched bounds the words by which a hit tells why it is one.
+	// mostMatched bounds the matching words of a hit.
 	mostMatched = 8
 )
 
-// Search returns the documents that answer a query, best first. Documents of the same
-// messages are one hit. The score is the share of the query's weight (its terms by
-// what they are and how rare they are in what is searched) that the best of them holds,
-// or with embeddings its cosine to the query where that is more.
+// Search returns the documents that answer a query, best first. Documents of the same messages are one hit.
+// The score is the best document's share of the query's weight (of its terms by their kind and their rarity
+// in the searched documents), or with embeddings its cosine to the query if that is higher.
 func (x *Index) Search(ctx context.Context, workspace tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	text, where := search.Locate(query.Text, time.Now().UTC())
 	question := search.Ask(text)
@@ -75,14 +74,14 @@ type lookup struct {
 	*Index
 
 	workspace tenants.WorkspaceID
-	keys      [][16]byte // API keys whose sessions are searched; nil: those of all
+	keys      [][16]byte // API keys whose sessions are searched; nil means all
 }
 
-// A key that is not stored any more stands for itself.
+// A deleted key has no row here and covers only itself.
 const sqlKeysOfPerson = `SELECT k.id FROM api_keys k JOIN api_keys asked ON asked.workspace_id = $1 AND asked.id = $2
 	WHERE k.workspace_id = $1 AND coalesce(k.person_id, k.created_by) = coalesce(asked.person_id, asked.created_by)`
 
-// within returns the lookup of a query: in the sessions of the API keys that it is about.
+// within returns the lookup of a query, limited to the sessions of its API keys.
 func (x *Index) within(ctx context.Context, workspace tenants.WorkspaceID, query *archive.Query) (lookup, error) {
 	within := lookup{Index: x, workspace: workspace}
 	if query.APIKey == uuid.Nil {
@@ -100,8 +99,8 @@ func (x *Index) within(ctx context.Context, workspace tenants.WorkspaceID, query
 	return within, err
 }
 
-// shown returns hits with what is shown of them, but for those that are recalls: an index
-// that is older than their rule has them.
+// shown returns hits with the data from their originals. It omits recalls, which an index older than their
+// exclusion still contains.
 func (l lookup) shown(ctx context.Context, hits []foundHit, question search.Question) ([]archive.Hit, error) {
 	recalls := make([]bool, len(hits))
 	group, ctx := errgroup.WithContext(ctx)
@@ -140,8 +139,8 @@ type foundHit struct {
 	format conversation.Format
 }
 
-// find returns the hits without what is shown of them: more than limit, if there are more,
-// for some may turn out to be recalls.
+// find returns hits without the data from their originals. It returns more than limit if available, because
+// some may turn out to be recalls.
 func (l lookup) find(ctx context.Context, query *archive.Query, question asked, limit int) ([]foundHit, error) {
 	var near, text []rankedDocument
 	group, searching := errgroup.WithContext(ctx)
@@ -171,7 +170,7 @@ func (l lookup) find(ctx context.Context, query *archive.Query, question asked, 
 	return hits, err
 }
 
-// join adds a hit, or joins it with one of the same messages.
+// join adds a hit, or merges it with one of the same messages.
 func join(hits []foundHit, hit archive.Hit) []foundHit {
 	for i := range hits {
 		same := &hits[i]
@@ -183,7 +182,7 @@ func join(hits []foundHit, hit archive.Hit) []foundHit {
 	return append(hits, foundHit{Hit: hit})
 }
 
-// ranked returns the documents that hold most of what is asked, best first.
+// ranked returns the documents that match a query best, best first.
 func (l lookup) ranked(ctx context.Context, query *archive.Query, question asked, most int) ([]rankedDocument, error) {
 	if len(question.Wanted) == 0 {
 		return nil, nil
@@ -201,7 +200,7 @@ func (l lookup) ranked(ctx context.Context, query *archive.Query, question asked
 	return ranked[:min(most, len(ranked))], nil
 }
 
-// best returns the documents that hold most of a question, best first.
+// best returns the documents that match a question best, best first.
 func (l lookup) best(ctx context.Context, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
 	arguments, err := l.arguments(ctx, query, question, max(most, search.MostLending))
 	if err != nil {
@@ -218,7 +217,7 @@ func (l lookup) best(ctx context.Context, query *archive.Query, question search.
 	return ranked, err
 }
 
-// arguments are those of search_within.
+// arguments returns the arguments of search_within.
 func (l lookup) arguments(ctx context.Context, query *archive.Query, question search.Question, most int) ([]any, error) {
 	key, err := l.archive.keys.TermKey(ctx, l.workspace)
 	if err != nil {
@@ -243,7 +242,7 @@ func (l lookup) arguments(ctx context.Context, query *archive.Query, question se
 	}, nil
 }
 
-// required returns the hashes that a document must hold, as an array; nil if none.
+// required returns the hashes that a document must have, as an array, or nil.
 func (l lookup) required(ctx context.Context, query *archive.Query) (*string, error) {
 	terms := search.Required(query.Tool, query.Path)
 	if len(terms) == 0 {
@@ -287,8 +286,8 @@ func (x *Index) formats(ctx context.Context, workspace tenants.WorkspaceID, sess
 	return formats, err
 }
 
-// show adds what is read from the originals of a hit: they are opened for the hits
-// alone. It reports whether all that the hit stands for is recalls.
+// show adds the data from the originals of a hit, which are only read for hits. It reports whether the hit
+// consists of recalls only.
 func (l lookup) show(ctx context.Context, hit *archive.Hit, format conversation.Format, question search.Question) (isRecall bool, err error) {
 	messages, err := l.messages(ctx, l.workspace, hit, format)
 	if err != nil {

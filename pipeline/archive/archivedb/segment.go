@@ -18,39 +18,38 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Segments says how originals are packed into objects of a bucket.
+// Segments configures how originals are packed into objects of a bucket.
 type Segments struct {
-	// Bytes and Originals bound a segment, but for its last original: a large one may stand
-	// alone.
+	// Bytes and Originals bound a segment, except its last original, so that a large one may have its own
+	// segment.
 	Bytes, Originals int
 
-	// Few and Wait are when a segment is written that is not full: once more than so many
-	// originals wait, or the oldest has waited so long.
+	// Few and Wait determine when a partial segment is written: once more than Few originals wait, or the
+	// oldest has waited for Wait.
 	Few  int
 	Wait time.Duration
 
-	// Dead is how long dead bytes stay in a segment of which they are less than half.
+	// Dead is how long dead bytes stay in a segment that is more than half live.
 	Dead time.Duration
 
-	// Keep is how long a segment stays in the bucket once nothing in it is live: a reader that has
-	// just looked up where an original is still finds it, and so does a database that was
-	// restored to an earlier moment.
+	// Keep is how long a segment without live originals stays in the bucket, so that a reader that has just
+	// looked up an original still finds it, and so does a database restored to an earlier moment.
 	Keep time.Duration
 }
 
-// DefaultSegments returns the segments of the product. What is deleted is gone from the bucket
-// within 18 hours.
+// DefaultSegments returns the default configuration. Deleted originals are gone from the bucket within 18
+// hours.
 func DefaultSegments() Segments {
 	return Segments{Bytes: 8 << 20, Originals: 4096, Few: 1024, Wait: 15 * time.Minute, Dead: 12 * time.Hour, Keep: 6 * time.Hour}
 }
 
-// turnSegments is how many segments a workspace may fill in one turn, all of them at once.
+// turnSegments is how many segments of a workspace are written in one turn, in parallel.
 const turnSegments = 4
 
-// The statements of segments. The state of one that is being written is 0, of one that is live 1, of a
-// retired one 2. A segment is written under a name of its own, which no row refers
-// to before all of it is known to be in the bucket. Nothing is locked meanwhile: a row that
-// is not as it was any more is left alone, and its bytes in the segment are dead.
+// The statements of segments. The state of a segment is 0 while it is written, 1 while it is live, and 2 once
+// it is retired. It is written under a new name that no row refers to until all of it is known to be in the
+// bucket. No rows are locked in the meantime: a row that has changed is skipped, and its bytes in the segment
+// are dead.
 const (
 	sqlHere = `SELECT hash, octet_length(bytes), created_at <= now() - make_interval(secs => $4) FROM archive_objects
 		WHERE workspace_id = $1 AND place = 0 AND hash <> ALL($3::bytea[]) ORDER BY created_at LIMIT $2`
@@ -58,7 +57,7 @@ const (
 		CROSS JOIN LATERAL (SELECT hash, size, encoding, bytes FROM archive_objects WHERE workspace_id = $1 AND hash = wanted.hash AND place = 0 OFFSET 0) stored
 		ORDER BY turn`
 	sqlNewSegment = `INSERT INTO archive_segments (workspace_id, id) VALUES ($1, $2)`
-	// The segments that those were in before, which are in the database again, have lost them.
+	// Originals sent again, which are back in the database, no longer belong to their former segments.
 	sqlLeft  = `SELECT DISTINCT segment_id FROM archive_objects WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) AND place = 0 AND segment_id IS NOT NULL`
 	sqlMoved = `UPDATE archive_objects o SET place = 1, bytes = NULL, encoding = t.encoding, segment_id = $2, start = t.start, length = t.length
 		FROM unnest($3::bytea[], $4::smallint[], $5::int[], $6::int[]) AS t (hash, encoding, start, length)
@@ -67,7 +66,7 @@ const (
 		FROM unnest($3::bytea[], $4::smallint[], $5::int[], $6::int[]) AS t (hash, encoding, start, length)
 		WHERE o.workspace_id = $1 AND o.hash = t.hash AND o.place <> 0 AND o.segment_id = ANY($7::uuid[])`
 	sqlWritten = `UPDATE archive_segments SET state = 1, bytes = $3, live = $3 WHERE workspace_id = $1 AND id = $2 AND state = 0`
-	// Live bytes are always counted from the rows, so the figure is right after any failure.
+	// Live bytes are always counted from the rows, so that the figure is correct after any failure.
 	sqlCount = `UPDATE archive_segments s SET live = counted.live, dead_since = CASE WHEN counted.live < s.bytes THEN coalesce(s.dead_since, now()) END
 		FROM (SELECT id, (SELECT coalesce(sum(o.length), 0) FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = wanted.id AND o.place = 1) AS live
 			FROM unnest($2::uuid[]) AS wanted (id)) counted
@@ -77,7 +76,7 @@ const (
 				SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED))
 			RETURNING segment_id
 		) SELECT DISTINCT segment_id FROM gone WHERE segment_id IS NOT NULL`
-	// Its writer may go on, and must not refer to a segment that is about to be deleted.
+	// Its writer may still be running, and must not refer to a segment that is about to be deleted.
 	sqlAbandon = `UPDATE archive_segments SET state = 2, retired_at = '-infinity' WHERE workspace_id = $1 AND state = 0 RETURNING id`
 	sqlDrop    = `DELETE FROM archive_segments s WHERE workspace_id = $1 AND id = $2 AND state <> 1
 		AND NOT EXISTS (SELECT FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = $2 AND o.place = 1)`
@@ -90,7 +89,7 @@ type packed struct {
 	content []byte
 }
 
-// move moves some segments of what is due, and reports whether there may be more.
+// move moves due originals into some segments, and reports whether there may be more.
 func (p *pass) move(ctx context.Context) (more bool, err error) {
 	batches, more, err := p.due(ctx)
 	if err != nil || len(batches) == 0 {
@@ -180,7 +179,7 @@ func (p *pass) moveSegment(ctx context.Context, hashes [][]byte) (moved int, dam
 	return moved, damaged, err
 }
 
-// part proves an original and returns it as it goes into a segment.
+// part verifies an original and returns its form for a segment.
 func (p *pass) part(original *storedBytes) (packed, error) {
 	if _, err := p.packer.restore(p.key, original.form, original.bytes, original.hash, original.size); err != nil {
 		return packed{}, fmt.Errorf("object %x: %w", original.hash[:6], err)
@@ -188,9 +187,9 @@ func (p *pass) part(original *storedBytes) (packed, error) {
 	return packed{original.hash, original.form, original.bytes}, nil
 }
 
-// write writes a segment, reads it back, and has the rows of its originals refer to it, by a
-// statement that knows those by what they must still be. It returns how many there are. The
-// database lets go only of what the bucket is known to hold.
+// write writes a segment, reads it back, and makes the rows of its originals refer to it, by a statement that
+// checks that they are unchanged. It returns the number of rows. The database only drops bytes that the
+// bucket is known to hold.
 func (p *pass) write(ctx context.Context, id uuid.UUID, parts []packed, statement string, arguments ...any) (int, error) {
 	var content []byte
 	hashes, forms := make([][]byte, len(parts)), make([]int16, len(parts))
@@ -234,7 +233,7 @@ func (p *pass) write(ctx context.Context, id uuid.UUID, parts []packed, statemen
 	return int(changed), err
 }
 
-// errAbandoned says that a segment was taken for one that a killed process had left.
+// errAbandoned says that another process treated a segment as left over from a killed process.
 var errAbandoned = errors.New("another process has taken the workspace over")
 
 func isNone(rows int64, err error) bool { return err == nil && rows == 0 }
@@ -256,8 +255,8 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 	return nil
 }
 
-// abandon deletes what was written of segments whose writer has failed, was killed, or takes too long: no
-// row refers to them, now or later. A segment that cannot be deleted yet counts as retired.
+// abandon deletes the segments of writers that failed, were killed, or take too long. No row refers to them,
+// now or later. A segment that cannot be deleted yet counts as retired.
 func (p *pass) abandon(ctx context.Context) error {
 	var left [][16]byte
 	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
@@ -273,7 +272,7 @@ func (p *pass) abandon(ctx context.Context) error {
 	return batchdb.Wrapf(err, "delete abandoned segments")
 }
 
-// forget deletes the rows of some originals that nobody refers to any more: their bytes are dead.
+// forget deletes the rows of some unreferenced originals, which makes their bytes dead.
 func (p *pass) forget(ctx context.Context) (more bool, err error) {
 	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		gone := 0
@@ -291,7 +290,7 @@ func (p *pass) forget(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// sqlDoomedRows counts what forget is about to delete.
+// sqlDoomedRows counts the rows that forget will delete.
 const sqlDoomedRows = `SELECT count(*) FROM (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 2 LIMIT $2) doomed`
 
 // segmentsOf returns the segments that a statement finds.
@@ -308,7 +307,7 @@ func segmentsOf(tx *gorm.DB, statement string, arguments ...any) ([][16]byte, er
 	return segments, err
 }
 
-// drop deletes a segment in the bucket, and then forgets it.
+// drop deletes a segment from the bucket, and then its row.
 func (p *pass) drop(ctx context.Context, id uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, moverTimeout)
 	defer cancel()

@@ -14,11 +14,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// sqlSizes reads the sizes of a lane's messages as two arrays: a row each would take longer to hand over than to read.
+// sqlSizes reads the sizes of a lane's messages as two arrays, because transferring a row for each takes
+// longer than reading it.
 const sqlSizes = `SELECT array_agg(e.index ORDER BY e.index)::text, array_agg(e.tokens ORDER BY e.index)::text FROM lane_entries($1, $2, 0, $3) e`
 
-// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for those that the archive does not
-// hold.
+// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for messages that the archive
+// does not hold.
 func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error) {
 	var indexes, tokens sql.NullString
 	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -31,7 +32,7 @@ func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid
 	return sizes, batchdb.Wrapf(err, "sizes of the messages of lane %s", lane)
 }
 
-// fill sets the sizes whose indexes and values are written as arrays of Postgres.
+// fill sets the sizes at the indexes, both given as Postgres arrays.
 func fill(sizes []int, indexes, values string) error {
 	for indexes, values = strings.Trim(indexes, "{}"), strings.Trim(values, "{}"); indexes != ""; {
 		var index, value string

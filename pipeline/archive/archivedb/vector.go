@@ -7,16 +7,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// longestVector is the most components of a vector that is kept.
+// longestVector is the maximum number of components of a stored vector.
 const longestVector = 4096
 
-// vector is the direction of an embedding: its components scaled so that the largest
-// is 127, and rounded. A quarter of the bytes of floats, and a cosine of two is the
-// same on every machine.
+// vector is the direction of an embedding: its components scaled so that the largest is 127, and rounded. It
+// has a quarter of the bytes of floats, and the cosine of two is the same on every machine.
 type vector []int8
 
-// newVector returns the direction of an embedding; one of no length for an embedding
-// that has no direction or is too long to be kept.
+// newVector returns the direction of an embedding, or an empty vector for an embedding without a direction or
+// with too many components.
 func newVector(embedding []float32) vector {
 	largest := 0.0
 	for _, value := range embedding {
@@ -32,7 +31,7 @@ func newVector(embedding []float32) vector {
 	return direction
 }
 
-// bytes are what is sealed of a vector.
+// bytes returns the vector's form for sealing.
 func (v vector) bytes() []byte {
 	raw := make([]byte, len(v))
 	for i, value := range v {
@@ -50,7 +49,7 @@ func vectorOf(raw []byte) vector {
 	return direction
 }
 
-// product returns the scalar product of two vectors of one length.
+// product returns the scalar product of two vectors of the same length.
 func (v vector) product(other vector) int64 {
 	sum := int32(0) // 4096 times 127 squared fits
 	for i, value := range v {
@@ -59,8 +58,7 @@ func (v vector) product(other vector) int64 {
 	return int64(sum)
 }
 
-// cosine returns how much two vectors point the same way, -1 to 1; 0 for two that
-// cannot be compared.
+// cosine returns the cosine of two vectors, -1 to 1, or 0 if they cannot be compared.
 func (v vector) cosine(other vector) float64 {
 	if len(v) != len(other) || len(v) == 0 {
 		return 0
@@ -68,14 +66,13 @@ func (v vector) cosine(other vector) float64 {
 	return float64(v.product(other)) / math.Sqrt(float64(v.product(v))*float64(other.product(other)))
 }
 
-// vectorPlace says which document a vector is of. A document that has grown has
-// another one.
+// vectorPlace identifies the document of a vector. A document that has grown has another one.
 type vectorPlace struct {
 	lane               uuid.UUID
 	first, part, after int
 }
 
-// about is what a sealed vector is bound to, beside its workspace.
+// about is the associated data of a sealed vector, besides its workspace.
 func (p vectorPlace) about(model string) []byte {
 	return fmt.Appendf(nil, "vector %s %d %d %d %s", p.lane, p.first, p.part, p.after, model)
 }

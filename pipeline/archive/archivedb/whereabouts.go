@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// mostTitles is among how many sessions, those used last, one is looked for by its title.
+	// mostTitles is how many of the most recently used sessions are searched by title.
 	mostTitles = 5000
-	// mostNamed bounds the sessions that a question is taken to name, and leastNamed is the
-	// share of the named words that their titles hold.
+	// mostNamed bounds the sessions that a question may name, and leastNamed is the minimum share of the
+	// named words in their titles.
 	mostNamed  = 3
 	leastNamed = 0.5
 )
@@ -29,15 +29,15 @@ const (
 const sqlTitles = `SELECT id, title FROM sessions WHERE workspace_id = $1 AND ($2::uuid[] IS NULL OR api_key_id = ANY ($2))
 	AND ($4::text IS NULL OR end_user = $4) AND ($5::text IS NULL OR project = $5) ORDER BY last_at DESC, id DESC LIMIT $3`
 
-// asked is what a query asks for, and where and when it says that it was.
+// asked is a parsed query with the place and time that it names.
 type asked struct {
 	search.Question
 
 	where search.Whereabouts
 }
 
-// located returns documents, with those of the session and the time that the question names, and
-// with what they gain by standing there, best first.
+// located adds documents of the session and the time that the question names, and returns all, best first,
+// with the gains for these places.
 func (l lookup) located(ctx context.Context, query *archive.Query, question asked, most int, ranked []rankedDocument) ([]rankedDocument, error) {
 	where := &question.where
 	var places []archive.Query
@@ -61,8 +61,8 @@ func (l lookup) located(ctx context.Context, query *archive.Query, question aske
 	if len(places) == 0 {
 		return ranked, nil
 	}
-	// What is rare depends on what is searched: a rank in a place tells nothing beside others,
-	// while a score does.
+	// Rarity depends on the searched documents, so ranks from different places are not comparable, but scores
+	// are.
 	scale := 1.0
 	if len(ranked) > 0 && ranked[0].Score > 0 {
 		scale = ranked[0].rank / ranked[0].Score

@@ -1,4 +1,4 @@
-// Package archivetest gives tests the keys by which archives seal.
+// Package archivetest provides archive sealing keys for tests.
 package archivetest
 
 import (
@@ -10,11 +10,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// Keys returns the keys of all workspaces, as a process has them that has just started:
-// each made from the workspace's id.
+// Keys returns the keys of all workspaces, each derived from the workspace's ID, as in a newly started
+// process.
 func Keys() *archive.Keys { return KeysOf("") }
 
-// KeysOf is Keys of another installation for every other secret.
+// KeysOf is Keys of another installation for each secret.
 func KeysOf(secret string) *archive.Keys { return archive.NewKeys(DataKeys(secret)) }
 
 // DataKeys makes the data key of a workspace from its id and a secret.
@@ -26,7 +26,7 @@ func (k DataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]b
 	return key[:], nil
 }
 
-// FailingDataKeys are the data keys of DataKeys(""), of which a call may fail.
+// FailingDataKeys are the data keys of DataKeys("") with calls that may fail.
 type FailingDataKeys struct{ Calls *faulttest.Calls }
 
 // DataKey implements archive.DataKeys.

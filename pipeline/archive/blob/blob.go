@@ -11,17 +11,15 @@ import (
 	"palimpsest/pipeline/archive"
 )
 
-// defaultPrefix is what every name in a bucket begins with unless its URL says
-// otherwise.
+// defaultPrefix is the prefix of every name in a bucket unless its URL has another one.
 const defaultPrefix = "evictions"
 
-// maxObject bounds what one object may have, in bytes: a full segment and a large original.
+// maxObject bounds the size of one object, in bytes: a full segment and a large original.
 const maxObject = 96 << 20
 
-// Open returns the bucket that a URL names: a directory by file:///path, or a
-// bucket of an S3-compatible store by s3://bucket. Both take ?prefix=…; S3 takes
-// endpoint and region too, and its key as s3://key:secret@bucket, or else where
-// the AWS tools find it. The error never holds the URL: there may be a secret in it.
+// Open returns the bucket of a URL: a directory by file:///path, or a bucket of an S3-compatible store by
+// s3://bucket. Both take ?prefix=…. S3 also takes endpoint and region, and its key as s3://key:secret@bucket
+// or from the places where the AWS tools look. Errors never contain the URL, because it may hold a secret.
 func Open(ctx context.Context, rawURL string) (archive.Bucket, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
@@ -54,7 +52,7 @@ func Open(ctx context.Context, rawURL string) (archive.Bucket, error) {
 	}
 }
 
-// known refuses parameters that nothing reads.
+// known rejects unknown parameters.
 func known(query url.Values, names ...string) error {
 	for name := range query {
 		found := false

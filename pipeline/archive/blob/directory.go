@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/archive"
 )
 
-// The modes of what a Directory makes: for this program's user only.
+// The modes of a Directory's files: accessible only to this program's user.
 const (
 	directoryMode = 0o700
 	fileMode      = 0o600
@@ -21,7 +21,7 @@ const (
 // Directory is a bucket in a directory of a local file system that has hard links.
 type Directory struct{ root string }
 
-// NewDirectory returns a bucket below root, which it makes if it is not there.
+// NewDirectory returns a bucket below root. It creates root if needed.
 func NewDirectory(root string) (*Directory, error) {
 	if err := makeDirectory(root); err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func NewDirectory(root string) (*Directory, error) {
 	return &Directory{root: root}, nil
 }
 
-// Put stores bytes under a name; they survive a loss of power once it returns. It
-// returns archive.ErrTaken if something is stored under the name.
+// Put stores bytes under a name. They survive a power loss once it returns. It returns archive.ErrTaken if
+// the name is in use.
 func (d *Directory) Put(_ context.Context, name string, content []byte) error {
 	path, err := d.path(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *Directory) Put(_ context.Context, name string, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	// A link, unlike a rename, never takes the place of what is there.
+	// A link, unlike a rename, never replaces an existing file.
 	linked := os.Link(temporary, path)
 	if err := errors.Join(os.Remove(temporary), syncDirectory(folder)); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -68,8 +68,8 @@ func (d *Directory) Get(_ context.Context, name string) ([]byte, error) {
 	return content, err
 }
 
-// Range returns so many bytes from an offset of what is under a name, archive.ErrNotFound, or
-// archive.ErrDamaged where there are not as many.
+// Range returns length bytes of an object from an offset. It returns archive.ErrNotFound if the object is
+// absent, or archive.ErrDamaged if it is too short.
 func (d *Directory) Range(_ context.Context, name string, offset, length int) ([]byte, error) {
 	path, err := d.path(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *Directory) Range(_ context.Context, name string, offset, length int) ([
 	return content, nil
 }
 
-// Delete removes what is under a name; it is no error if there is nothing.
+// Delete removes an object. A missing object is no error.
 func (d *Directory) Delete(_ context.Context, name string) error {
 	path, err := d.path(name)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *Directory) path(name string) (string, error) {
 // temporaryPrefix begins the names of files that are being written.
 const temporaryPrefix = ".new-"
 
-// writeTemporary writes bytes to a new file whose name nobody looks for.
+// writeTemporary writes bytes to a new temporary file.
 func writeTemporary(folder string, content []byte) (path string, err error) {
 	file, err := os.CreateTemp(folder, temporaryPrefix+"*")
 	if err != nil {
@@ -137,8 +137,7 @@ func writeTemporary(folder string, content []byte) (path string, err error) {
 	return file.Name(), nil
 }
 
-// makeDirectory makes a directory and those above it that are missing, and makes
-// sure that they survive a loss of power.
+// makeDirectory creates a directory and its missing parents so that they survive a power loss.
 func makeDirectory(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
@@ -155,7 +154,7 @@ func makeDirectory(path string) error {
 	return syncDirectory(above)
 }
 
-// syncDirectory makes sure that the names in a directory survive a loss of power.
+// syncDirectory makes the names in a directory survive a power loss.
 func syncDirectory(path string) error {
 	directory, err := os.Open(path) //nolint:gosec // the caller's own directory
 	if err != nil {

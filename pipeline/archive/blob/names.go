@@ -45,5 +45,5 @@ func (s *S3) Names(ctx context.Context, each func(name string) error) error {
 			return err
 		}
 	}
-	return ctx.Err() // a list that a context ends is short, without an error of its own
+	return ctx.Err() // a canceled list is short and has no error of its own
 }

@@ -20,9 +20,9 @@ import (
 
 const (
 	amazon = "s3.amazonaws.com"
-	// defaultRegion is what stores that have no regions expect.
+	// defaultRegion is the region that stores without regions expect.
 	defaultRegion = "us-east-1"
-	// tries is how often one operation is tried: anyone who asks tries again later.
+	// tries is the number of attempts at one operation. Callers retry later on their own.
 	tries = 2
 )
 
@@ -30,7 +30,7 @@ const (
 type S3 struct {
 	client *minio.Core
 	bucket string
-	prefix string // with a slash at its end, or empty
+	prefix string // ends in a slash, or is empty
 }
 
 func openS3(parsed *url.URL, prefix string) (*S3, error) {
@@ -56,7 +56,7 @@ func openS3(parsed *url.URL, prefix string) (*S3, error) {
 			return nil, errors.New("has an endpoint that is not an http or https URL without a path")
 		}
 		host, options.Secure = base.Host, base.Scheme == "https"
-		options.BucketLookup = minio.BucketLookupPath // a name for each bucket is Amazon's own habit
+		options.BucketLookup = minio.BucketLookupPath // a hostname for each bucket is specific to Amazon
 	}
 	client, err := minio.NewCore(host, options)
 	if err != nil {
@@ -69,10 +69,9 @@ func openS3(parsed *url.URL, prefix string) (*S3, error) {
 	return &S3{client: client, bucket: parsed.Host, prefix: prefix}, nil
 }
 
-// Put stores bytes under a name. It returns archive.ErrTaken if something is
-// stored under the name.
+// Put stores bytes under a name. It returns archive.ErrTaken if the name is in use.
 func (s *S3) Put(ctx context.Context, name string, content []byte) error {
-	// Not every compatible store knows the newer checksums, or a body that is signed in parts.
+	// Not every compatible store supports the newer checksums or a body signed in parts.
 	options := minio.PutObjectOptions{DisableContentSha256: true}
 	options.SetMatchETagExcept("*")
 	sum := sha256.Sum256(content)
@@ -103,8 +102,8 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 	return content, nil
 }
 
-// Range returns so many bytes from an offset of what is under a name, archive.ErrNotFound, or
-// archive.ErrDamaged where there are not as many.
+// Range returns length bytes of an object from an offset. It returns archive.ErrNotFound if the object is
+// absent, or archive.ErrDamaged if it is too short.
 func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte, error) {
 	if length == 0 {
 		return nil, nil
@@ -123,7 +122,7 @@ func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte
 		return nil, err
 	}
 	defer body.Close()
-	if header.Get("Content-Range") == "" { // a store that knows no ranges sends all of it
+	if header.Get("Content-Range") == "" { // a store without range support sends the whole object
 		if _, err := io.CopyN(io.Discard, body, int64(offset)); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -137,7 +136,7 @@ func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte
 	return content, nil
 }
 
-// Delete removes what is under a name; it is no error if there is nothing.
+// Delete removes an object. A missing object is no error.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+name, minio.RemoveObjectOptions{})
 	if isMissing(err) {
@@ -146,14 +145,14 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// isMissing reports whether err says that there is no such object. A missing
-// bucket is another matter: nothing must look lost because of a typing error.
+// isMissing reports whether err says that the object does not exist. A missing bucket does not count, so that
+// objects don't appear lost because of a typing error.
 func isMissing(err error) bool {
 	failure, is := errors.AsType[minio.ErrorResponse](err)
 	return is && failure.StatusCode == http.StatusNotFound && failure.Code != minio.NoSuchBucket
 }
 
-// status returns the HTTP status of a failed answer; 0 if there was no answer.
+// status returns the HTTP status of a failed answer, or 0 without an answer.
 func status(err error) int {
 	failure, _ := errors.AsType[minio.ErrorResponse](err)
 	return failure.StatusCode

@@ -22,13 +22,13 @@ import (
 // ManifestName is the name of the last file of a bundle.
 const ManifestName = "manifest.json"
 
-// BundleVersion is the version of the bundle that is written and read.
+// BundleVersion is the version of the bundle format.
 const BundleVersion = 1
 
-// sessionFolder is where a bundle has its sessions, each an export by itself.
+// sessionFolder holds a bundle's sessions, each a complete export.
 const sessionFolder = "sessions/"
 
-// maxManifest bounds a manifest that is read, in bytes.
+// maxManifest bounds the size of a manifest on reading, in bytes.
 const maxManifest = 512 << 20
 
 // bundleManifest lists every other file of a bundle, in order.
@@ -45,15 +45,14 @@ type bundleFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Bundle writes everything of a workspace as one tar: files one after the other, and
-// last a manifest with the SHA-256 of each. A file whose size is not known before it
-// is written waits in a temporary file that has no name, so that memory stays bounded.
+// Bundle writes a workspace's data as one tar: its files, and last a manifest with the SHA-256 of each. A
+// file of unknown size is first written to an unlinked temporary file, so that memory stays bounded.
 type Bundle struct {
 	tar      *tar.Writer
 	manifest bundleManifest
 }
 
-// NewBundle returns a Bundle of a workspace that is written to w.
+// NewBundle returns a Bundle of a workspace that writes to w.
 func NewBundle(w io.Writer, workspace tenants.WorkspaceID, at time.Time) *Bundle {
 	return &Bundle{
 		tar:      tar.NewWriter(w),
@@ -61,14 +60,14 @@ func NewBundle(w io.Writer, workspace tenants.WorkspaceID, at time.Time) *Bundle
 	}
 }
 
-// File adds a file that write writes.
+// File adds a file with the content that write produces.
 func (b *Bundle) File(name string, write func(w io.Writer) error) (err error) {
 	spool, err := os.CreateTemp("", "palimpsest-export-*")
 	if err != nil {
 		return fmt.Errorf("bundle %s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, spool.Close()) }()
-	if err := os.Remove(spool.Name()); err != nil { // nothing is left of it, however the process ends
+	if err := os.Remove(spool.Name()); err != nil { // so that no file is left, however the process ends
 		return fmt.Errorf("bundle %s: %w", name, err)
 	}
 	digest := sha256.New()
@@ -95,7 +94,7 @@ func (b *Bundle) SessionFile(id uuid.UUID, write func(w io.Writer) error) error 
 	return b.File(sessionFolder+id.String()+".ndjson", write)
 }
 
-// Bytes adds a file that is in memory.
+// Bytes adds a file with content.
 func (b *Bundle) Bytes(name string, content []byte) error {
 	if err := b.write(name, content); err != nil {
 		return err
@@ -105,9 +104,9 @@ func (b *Bundle) Bytes(name string, content []byte) error {
 	return nil
 }
 
-// Originals adds each message of a session as a file with its bytes, at
-// originals/LANE/INDEX-ROLE.json. What a lane shares with the one that it forks from
-// stands there. A message that is damaged has no file; the session's export says so.
+// Originals adds each message of a session as a file with its bytes, at originals/LANE/INDEX-ROLE.json.
+// Messages shared with the parent lane are only in the parent's folder. A damaged message has no file, and
+// the session's export reports it.
 func (b *Bundle) Originals(ctx context.Context, from archive.Reader, session Session) error {
 	known := map[uuid.UUID]bool{}
 	for _, lane := range session.Lanes {
@@ -128,7 +127,7 @@ func (b *Bundle) Originals(ctx context.Context, from archive.Reader, session Ses
 	return nil
 }
 
-// JSON adds a file that holds one value.
+// JSON adds a file with one value.
 func (b *Bundle) JSON(name string, value any) error {
 	return b.File(name, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
@@ -137,8 +136,8 @@ func (b *Bundle) JSON(name string, value any) error {
 	})
 }
 
-// Close adds the manifest and ends the bundle. Without it a bundle is not whole, and
-// anyone who verifies it sees that.
+// Close adds the manifest and ends the bundle. A bundle without it is incomplete, and verification reports
+// that.
 func (b *Bundle) Close() error {
 	manifest, err := json.MarshalIndent(b.manifest, "", "  ")
 	if err != nil {

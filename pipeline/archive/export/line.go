@@ -1,31 +1,28 @@
-// Package export writes sessions into files that say by themselves whether they
-// are whole, and verifies such files.
+// Package export writes sessions into self-verifying files, and verifies such files.
 //
 // A file holds one JSON object a line (NDJSON), each with a type:
 //
-//   - manifest opens a section, which is one session: format version, workspace,
-//     session, lanes, and how hashes and links are made.
-//   - message is one archived message at its place in a lane: index, SHA-256, size,
-//     and the link of the lane's chain after it, see archive.Head. The bytes are in
-//     text, or in base64 where they are no UTF-8. A message whose bytes the section
-//     holds already has neither.
-//   - answer is what a provider answered to an exchange. The answers of a session
-//     have a chain of their own, in the order of time.
-//   - projection is what stands in the prompt for a lane's first messages; it is
-//     not proven by more than the file's own hash.
-//   - pin is a message of a lane whose turn stays as the client sent it, and order a
-//     compaction of a lane that waits for its next request. So much for them, too.
-//   - damage says what of the archive itself was found damaged.
-//   - end closes the section: how many of everything it has, the link after each
-//     lane's last message, and the SHA-256 of its manifest's line.
+//   - manifest opens a section, one for each session: format version, workspace, session, lanes, and how
+//     hashes and links are made.
+//   - message is one archived message at its place in a lane: index, SHA-256, size, and the link of the
+//     lane's chain after it, see archive.Head. The bytes are in text, or in base64 if they are not UTF-8. A
+//     message has neither if the section already holds its bytes.
+//   - answer is a provider's answer to an exchange. The answers of a session have their own chain, in order
+//     of time.
+//   - projection is the replacement of a lane's first messages in the prompt. Only the file's own hash
+//     protects it.
+//   - pin is a message of a lane whose turn stays as the client sent it, and order a compaction of a lane
+//     that waits for its next request. Only the file's own hash protects them, too.
+//   - damage reports damage of the archive itself.
+//   - end closes the section: the counts of its lines, the link after each lane's last message, and the
+//     SHA-256 of its manifest's line.
 //   - file is the last line: lines, sections, and the SHA-256 of every byte before it.
 //
-// A line says nothing of when or where the file was written, so that the same sessions give
-// the same bytes: an export from before a restore can be compared with one from after it.
+// No line says when or where the file was written, so that the same sessions give the same bytes. An export
+// from before a restore can therefore be compared with one from after it.
 //
-// What is verified is that a file is the one that was written. It is not signed: who
-// can rewrite the whole file can make another. Anyone who must rule that out notes the
-// SHA-256 of the last line elsewhere.
+// Verification shows that a file is unchanged since it was written. It is not signed, so anyone who can
+// rewrite the whole file can make another. To rule that out, note the SHA-256 of the last line elsewhere.
 package export
 
 import (
@@ -36,7 +33,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Version is the version of the format that is written and read.
+// Version is the version of the file format.
 const Version = 2
 
 // MaxLine bounds one line, in bytes: the largest message in its longest form.
@@ -79,7 +76,7 @@ type sessionHead struct {
 	EndUserName string `json:"end_user_name,omitempty"`
 }
 
-// algorithmHead says how to check the file without us.
+// algorithmHead says how to check the file without Palimpsest.
 type algorithmHead struct {
 	Hash  string `json:"hash"`
 	Link  string `json:"link"`
@@ -94,14 +91,14 @@ type laneHead struct {
 	Messages int        `json:"messages"`
 }
 
-// content is the bytes of a message or an answer.
+// content describes the bytes of a message or an answer.
 type content struct {
 	SHA256 string  `json:"sha256"`
 	Size   int     `json:"size"`
 	Link   string  `json:"link"`
 	Text   *string `json:"text,omitempty"`
 	Base64 *string `json:"base64,omitempty"`
-	Damage string  `json:"damage,omitempty"` // why the archive could not give the bytes
+	Damage string  `json:"damage,omitempty"` // why the archive could not return the bytes
 }
 
 type messageLine struct {
@@ -139,7 +136,7 @@ type partLine struct {
 	From   int     `json:"from"`
 	To     int     `json:"to"`
 	Level  int     `json:"level"`
-	Text   *string `json:"text,omitempty"` // neither: the client's own bytes
+	Text   *string `json:"text,omitempty"` // without both, the client's own bytes
 	Base64 *string `json:"base64,omitempty"`
 }
 
@@ -169,7 +166,7 @@ type endLine struct {
 	Type     string     `json:"type"`
 	Section  int        `json:"section"`
 	Messages int        `json:"messages"`
-	Bytes    int64      `json:"bytes"` // of all messages and answers, each as often as it stands somewhere
+	Bytes    int64      `json:"bytes"` // of all messages and answers, counting repeated ones each time
 	Damaged  int        `json:"damaged"`
 	Answers  chainEnd   `json:"answers"`
 	Lanes    []chainEnd `json:"lanes"`
@@ -189,7 +186,7 @@ type fileLine struct {
 	SHA256   string `json:"sha256"`
 }
 
-// kindLine is what any line says of itself.
+// kindLine is the common part of all lines.
 type kindLine struct {
 	Type string `json:"type"`
 }

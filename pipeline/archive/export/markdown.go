@@ -18,14 +18,13 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Parse understands the bytes of a message.
+// Parse parses the bytes of a message.
 type Parse func(raw []byte) (conversation.Message, error)
 
-// Markdown writes a session as a transcript to read: of each lane the messages in
-// order with their role, level and hash. What was said stands in fences and names in
-// code spans, each longer than any run of backticks within it, so that nothing that was
-// said is markup of the transcript. It keeps some messages in memory and proves nothing;
-// the other exports do. Damage of the archive is written down as such and is no error.
+// Markdown writes a session as a readable transcript: the messages of each lane in order, with their role,
+// level and hash. Content is in fences and names are in code spans, each longer than any run of backticks
+// within it, so that content can't act as markup. It keeps some messages in memory. Unlike the other exports
+// it verifies nothing. It writes damage of the archive into the transcript and does not treat it as an error.
 func Markdown(ctx context.Context, w io.Writer, from archive.Reader, session Session, parse Parse) error {
 	t := transcript{to: w, parse: parse}
 	t.head(session)
@@ -40,7 +39,7 @@ func Markdown(ctx context.Context, w io.Writer, from archive.Reader, session Ses
 	return nil
 }
 
-// transcript is a session that is being written.
+// transcript is a session during its export.
 type transcript struct {
 	to     io.Writer
 	parse  Parse
@@ -60,7 +59,7 @@ func (t *transcript) head(session Session) {
 	t.writef("What was said stands in fences, as it was sent. SHA-256 is that of the message's original bytes, which the exports as tar and NDJSON hold, with the answer to the newest request.\n\n")
 }
 
-// lane writes the messages that a lane adds to the one it forks from.
+// lane writes a lane's messages, without those shared with its parent.
 func (t *transcript) lane(ctx context.Context, from archive.Reader, session Session, lane Lane) error {
 	t.writef("## Thread %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
 	first := 0
@@ -88,7 +87,7 @@ func (t *transcript) lane(ctx context.Context, from archive.Reader, session Sess
 	return err
 }
 
-// levelOf returns the level at which a message stands in the newest prompt.
+// levelOf returns the level of a message in the newest prompt.
 func (p *Projection) levelOf(index int) int {
 	if p != nil {
 		for _, part := range p.Parts {
@@ -143,7 +142,7 @@ func (t *transcript) block(block *conversation.Block) {
 	}
 }
 
-// fence writes text that nothing within it ends.
+// fence writes text in a fence that the text cannot close.
 func (t *transcript) fence(language, text string) {
 	const shortest = 3
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -151,7 +150,7 @@ func (t *transcript) fence(language, text string) {
 	t.writef("%s%s\n%s\n%s\n\n", marks, language, text, marks)
 }
 
-// span writes a text on one line as code that nothing within it ends.
+// span returns a text on one line as a code span that the text cannot close.
 func span(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.In(r, unicode.Zl, unicode.Zp) {
@@ -163,10 +162,10 @@ func span(text string) string {
 	if len(marks) == 1 && text != "" && strings.TrimSpace(text) == text {
 		return marks + text + marks
 	}
-	return marks + " " + text + " " + marks // a span has at least one character, and none of its own at its ends
+	return marks + " " + text + " " + marks // a span needs at least one character, and no backticks at its ends
 }
 
-// longestRun returns how many backticks follow one another in a text, at most.
+// longestRun returns the length of the longest run of backticks in a text.
 func longestRun(text string) int {
 	longest, run := 0, 0
 	for i := range len(text) {

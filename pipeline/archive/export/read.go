@@ -15,10 +15,10 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Main is a session's main thread as a file has it.
+// Main is a session's main thread in a file.
 type Main struct {
 	ID       uuid.UUID
-	Name     string // the client's own id; "" if it named none
+	Name     string // the client's own id; "" if absent
 	Title    string
 	Client   string
 	Model    string
@@ -26,13 +26,13 @@ type Main struct {
 	Lane     uuid.UUID
 	Messages []json.RawMessage
 
-	// Answer is what the newest answer in the thread said; nil if there was none. Its client may have sent it
-	// back since, so that it is among Messages as well.
+	// Answer is the newest answer in the thread, or nil. It is also among Messages if its client has sent it
+	// back since.
 	Answer json.RawMessage
 }
 
-// ReadMain reads the main thread of the first session in a file. An error says what is missing or
-// damaged.
+// ReadMain reads the main thread of the first session in a file. An error describes the missing or damaged
+// part.
 func ReadMain(file io.Reader) (Main, error) {
 	reader := mainReader{bytes: map[string]json.RawMessage{}}
 	lines := bufio.NewReaderSize(file, 64<<10)
@@ -57,10 +57,10 @@ func ReadMain(file io.Reader) (Main, error) {
 // mainReader reads a main thread line by line.
 type mainReader struct {
 	read  Main
-	bytes map[string]json.RawMessage // by their hash: the second time they have none
+	bytes map[string]json.RawMessage // by hash, because repeated messages have no bytes
 }
 
-// line reads a line. done says that the session ends with it.
+// line reads a line. done says that it ends the session.
 func (r *mainReader) line(line []byte) (done bool, err error) {
 	var kind kindLine
 	if err := json.Unmarshal(line, &kind); err != nil {
@@ -121,12 +121,12 @@ func (r *mainReader) manifest(line []byte) error {
 	head := manifest.Session
 	r.read = Main{
 		ID: head.ID, Name: head.Name, Title: head.Title, Client: head.Client, Model: head.Model, Format: conversation.Format(head.Format),
-		Lane: manifest.Lanes[0].ID, // the main one stands first
+		Lane: manifest.Lanes[0].ID, // the main one is first
 	}
 	return nil
 }
 
-// content returns the bytes that a line has or stands for.
+// content returns the bytes of a line, or of the earlier line that it repeats.
 func (r *mainReader) content(line content) (json.RawMessage, error) {
 	var raw []byte
 	switch {

@@ -18,13 +18,13 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Fault is something that is wrong with a file.
+// Fault is a defect of a file.
 type Fault struct {
-	Line int    // from 1 on; 0: the file as a whole
-	What string // is wrong, and where
+	Line int    // from 1; 0 for the file as a whole
+	What string // the defect and its place
 }
 
-// String says what is wrong and where.
+// String returns the defect with its line.
 func (f Fault) String() string {
 	if f.Line == 0 {
 		return f.What
@@ -32,23 +32,21 @@ func (f Fault) String() string {
 	return fmt.Sprintf("line %d: %s", f.Line, f.What)
 }
 
-// Totals is what a file holds.
+// Totals are the counts of a file.
 type Totals struct {
 	Sessions int
 	Lanes    int
 	Messages int
 	Answers  int
 	Lines    int
-	Bytes    int64 // of messages and answers, each as often as it stands somewhere
+	Bytes    int64 // of messages and answers, counting repeated ones each time
 	Faults   int
 	SHA256   string // of every byte before the last line
 }
 
-// Verify reads a file to its end and reports everything that is wrong with it:
-// each message's bytes, every chain, the counts, and whether lines are missing,
-// double, in another order, changed or not of the file. It returns an error only if
-// reading fails. It keeps one line in memory, and 32 bytes for each message of a
-// session.
+// Verify reads a file to its end and reports every fault: in each message's bytes, every chain and the
+// counts, and missing, duplicate, reordered, changed or foreign lines. It returns an error only if reading
+// fails. It keeps one line in memory, and 32 bytes for each message of a session.
 func Verify(file io.Reader, report func(Fault)) (Totals, error) {
 	v := &verifier{report: report, digest: sha256.New()}
 	reader := bufio.NewReaderSize(file, 64<<10)
@@ -94,17 +92,17 @@ func readLine(reader *bufio.Reader) (line []byte, whole bool, err error) {
 	}
 }
 
-// verifier is a file that is being verified.
+// verifier is a file during its verification.
 type verifier struct {
 	report func(Fault)
 	totals Totals
 	digest hash.Hash
 
-	open   *openSection // nil if none is
+	open   *openSection // nil outside a session
 	closed bool         // the file's last line has been read
 }
 
-// openSection is a session that is being verified.
+// openSection is a session during its verification.
 type openSection struct {
 	manifest manifestLine
 	digest   string // of the manifest's line
@@ -116,7 +114,7 @@ type openSection struct {
 	damaged  int
 }
 
-// chain is a lane, or the answers of a session, as far as it has been read.
+// chain is the part read so far of a lane, or of a session's answers.
 type chain struct {
 	name  string
 	link  conversation.Hash
@@ -179,7 +177,7 @@ func (v *verifier) line(line []byte, whole bool) {
 	}
 }
 
-// read decodes a line strictly: a member that no export has is a fault.
+// read decodes a line strictly: an unknown member is a fault.
 func read[L any](v *verifier, line []byte, check func(L)) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -218,7 +216,7 @@ func (v *verifier) manifest(line manifestLine) {
 	v.totals.Lanes += len(line.Lanes)
 }
 
-// inSection reports whether a session is open, and a fault if none is.
+// inSection reports whether a session is open, and a fault otherwise.
 func (v *verifier) inSection(what string) bool {
 	if v.open == nil {
 		v.faultf("%s stands outside of any session", what)
@@ -248,7 +246,7 @@ func (v *verifier) answer(line answerLine) {
 	v.link(v.open.answers, line.Index, line.content)
 }
 
-// link checks a message's bytes, and its place in a chain.
+// link checks a message's bytes and its place in a chain.
 func (v *verifier) link(chain *chain, index int, content content) {
 	place := fmt.Sprintf("%s index %d", chain.name, index)
 	v.totals.Bytes += int64(content.Size)
@@ -267,7 +265,7 @@ func (v *verifier) link(chain *chain, index int, content content) {
 	if archive.Link(chain.link, index, digest) != link {
 		v.faultf("%s: its link does not follow from the one before: a message before it is missing, moved or changed, or this one is", place)
 	}
-	// What follows is measured by what this line says, so that one fault is told once.
+	// The following links are checked against this line, so that one fault is reported once.
 	chain.link, chain.next = link, max(chain.next, index+1)
 }
 
@@ -315,7 +313,7 @@ func hashOf(text string) (conversation.Hash, bool) {
 	return conversation.Hash(decoded), true
 }
 
-// ofLane checks that something stands in a session that has its lane.
+// ofLane checks that a line is in a session that has its lane.
 func (v *verifier) ofLane(what string, lane uuid.UUID) {
 	if v.inSection(what) && v.open.lanes[lane] == nil {
 		v.faultf("%s belongs to lane %s, which the manifest does not name", what, lane)
@@ -387,7 +385,7 @@ func (v *verifier) file(line fileLine) {
 	}
 }
 
-// finish reports what a file that has ended lacks.
+// finish reports the missing end of a file.
 func (v *verifier) finish() {
 	if v.closed {
 		return

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// magic is what a tar has at a place of its first block (POSIX.1-1988, ustar).
+// magic is at magicAt in the first block of a tar (POSIX.1-1988, ustar).
 const (
 	magic       = "ustar"
 	magicAt     = 257
@@ -21,24 +21,22 @@ const (
 	maxTarFiles = 10_000_000
 )
 
-// IsBundle reports whether what a reader begins with is a bundle. It takes nothing
-// away from the reader.
+// IsBundle reports whether a reader begins with a bundle. It consumes nothing.
 func IsBundle(reader *bufio.Reader) bool {
 	head, err := reader.Peek(firstBlock)
 	return err == nil && bytes.HasPrefix(head[magicAt:], []byte(magic))
 }
 
-// BundleTotals is what a bundle holds.
+// BundleTotals are the counts of a bundle.
 type BundleTotals struct {
-	Totals // of all its sessions; SHA256 is that of the manifest, which proves every file
+	Totals // of all its sessions; SHA256 is the manifest's, which covers every file
 
-	Files int // beside the manifest
+	Files int // without the manifest
 }
 
-// VerifyBundle reads a bundle to its end and reports everything that is wrong with
-// it: each file against the manifest, each session by itself, and whether files are
-// missing, double, in another order or not of the bundle. It returns an error only
-// if reading fails. It keeps a line of a session and the manifest in memory.
+// VerifyBundle reads a bundle to its end and reports every fault: each file against the manifest, each
+// session on its own, and missing, duplicate, reordered or foreign files. It returns an error only if reading
+// fails. It keeps a line of a session and the manifest in memory.
 func VerifyBundle(from io.Reader, report func(Fault)) (BundleTotals, error) {
 	v := &bundleVerifier{report: report}
 	reader := tar.NewReader(from)
@@ -67,7 +65,7 @@ type bundleVerifier struct {
 	report   func(Fault)
 	totals   BundleTotals
 	seen     []bundleFile
-	manifest *bundleManifest // nil: it has not been read
+	manifest *bundleManifest // nil until it has been read
 }
 
 func (v *bundleVerifier) faultf(format string, arguments ...any) {
@@ -98,7 +96,7 @@ func (v *bundleVerifier) file(header *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// content verifies what is a session.
+// content verifies the content of a session.
 func (v *bundleVerifier) content(name string, content io.Reader) error {
 	if !strings.HasPrefix(name, sessionFolder) {
 		return nil
@@ -135,7 +133,7 @@ func (v *bundleVerifier) readManifest(content io.Reader) error {
 	return nil
 }
 
-// finish holds the files against the manifest.
+// finish checks the files against the manifest.
 func (v *bundleVerifier) finish() {
 	if v.manifest == nil {
 		v.faultf("there is no manifest: the bundle is not whole")
@@ -155,8 +153,8 @@ func (v *bundleVerifier) finish() {
 	}
 }
 
-// broken notes whether reading has failed: a tar that is cut off is a fault of the
-// file and no failure of the verification.
+// broken notes whether reading has failed, because a truncated tar is a fault of the file and not a failure
+// of the verification.
 type broken struct {
 	from io.Reader
 	is   bool

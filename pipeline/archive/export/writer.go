@@ -23,7 +23,7 @@ import (
 // answersAtOnce is how many answers are in memory at once.
 const answersAtOnce = 16
 
-// Session is a session that is written.
+// Session is a session to export.
 type Session struct {
 	Workspace  tenants.WorkspaceID
 	ID         uuid.UUID
@@ -34,46 +34,46 @@ type Session struct {
 	Format     conversation.Format
 	StartedAt  time.Time
 	LastAt     time.Time
-	ExportedAt time.Time // for readers of a transcript and for the manifest of a tar; lines do not hold it
+	ExportedAt time.Time // for the transcript and the manifest of a tar; not in lines
 	Lanes      []Lane
 
-	// Projection returns the newest projection of a lane; nil: it has none. The
-	// field may be nil: no projections are written.
+	// Projection returns the newest projection of a lane, or nil. If the field is nil, no projections are
+	// written.
 	Projection func(ctx context.Context, lane uuid.UUID) (*Projection, error)
 
-	// Pins returns the pins that hold for a lane. The field may be nil if none are written.
+	// Pins returns the pins that apply to a lane. If the field is nil, no pins are written.
 	Pins func(ctx context.Context, lane uuid.UUID) ([]Pin, error)
 
-	EndUser     string // whose session it is: a hash; "" if its application names no one
+	EndUser     string // EndUserID of the session's user; "" if its application names no one
 	EndUserName string // the application's own id of EndUser; "" if it is not kept
 }
 
-// Lane is a lane of a session that is written.
+// Lane is a lane to export.
 type Lane struct {
 	ID       uuid.UUID
 	Kind     string
-	Parent   uuid.UUID // uuid.Nil if none
+	Parent   uuid.UUID // uuid.Nil if absent
 	ForkAt   int
-	Messages int // in the archive; what comes later is left out
+	Messages int // in the archive; later ones are not written
 
-	Order *Order // waits for the lane's next request; nil if none does
+	Order *Order // waiting for the lane's next request; nil if absent
 }
 
-// Pin keeps the turn of a message as the client sent it.
+// Pin keeps the turn of a message unchanged.
 type Pin struct {
-	Message int       // place in the client's list; it may be one that is not archived
+	Message int       // place in the client's list; it need not be archived
 	By      uuid.UUID // member or API key
 	At      time.Time
 }
 
-// Order is a compaction that someone has asked for.
+// Order is a requested compaction.
 type Order struct {
 	By           uuid.UUID // member or API key
 	At           time.Time
 	Instructions string
 }
 
-// Projection is what stands in the prompt for a lane's first messages.
+// Projection is the replacement of a lane's first messages in the prompt.
 type Projection struct {
 	Number int
 	Covers int
@@ -84,16 +84,16 @@ type Projection struct {
 	Parts  []Part
 }
 
-// Part is what stands for some messages of a lane.
+// Part is the replacement of some messages of a lane.
 type Part struct {
 	From  int
 	To    int
 	Level int
-	Raw   []byte // nil: the client's own bytes
+	Raw   []byte // nil means the client's own bytes
 }
 
-// Writer writes a file of sessions. It keeps one line in memory, and 32 bytes for
-// each message of the session that it is writing.
+// Writer writes a file of sessions. It keeps one line in memory, and 32 bytes for each message of the current
+// session.
 type Writer struct {
 	to       io.Writer
 	digest   hash.Hash
@@ -102,12 +102,11 @@ type Writer struct {
 	failed   error
 }
 
-// NewWriter returns a Writer into to, which should be buffered.
+// NewWriter returns a Writer to to, which should be buffered.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to, digest: sha256.New()} }
 
-// Session writes a session as the file's next section. Damage of the archive is
-// written down as such and is no error. After an error the file stays without its
-// end, so that anyone who verifies it sees that it is cut off.
+// Session writes a session as the file's next section. It writes damage of the archive into the file and does
+// not treat it as an error. After an error the file has no end, so that verification reports it as truncated.
 func (w *Writer) Session(ctx context.Context, from archive.Reader, session Session) error {
 	section := section{Writer: w, from: from, session: session, seen: make(map[conversation.Hash]struct{})}
 	if w.failed == nil {
@@ -120,7 +119,7 @@ func (w *Writer) Session(ctx context.Context, from archive.Reader, session Sessi
 	return nil
 }
 
-// Close writes the file's last line. It does not close what is written to.
+// Close writes the file's last line. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if w.failed != nil {
 		return fmt.Errorf("end export: %w", w.failed)
@@ -148,13 +147,13 @@ func (w *Writer) line(line any) ([]byte, error) {
 	return encoded[:len(encoded)-1], nil
 }
 
-// section is a session that is being written.
+// section is a session during its export.
 type section struct {
 	*Writer
 
 	from    archive.Reader
 	session Session
-	seen    map[conversation.Hash]struct{} // messages whose bytes the section holds
+	seen    map[conversation.Hash]struct{} // messages with their bytes in the section
 	end     endLine
 }
 
@@ -236,7 +235,7 @@ func (s *section) lane(ctx context.Context, lane Lane) error {
 	return nil
 }
 
-// content returns what a line says of some bytes.
+// content returns the description of some bytes for a line.
 func (s *section) content(entry archive.Entry, link conversation.Hash, damage error) content {
 	content := content{SHA256: hex.EncodeToString(entry.Hash[:]), Size: entry.Size, Link: hex.EncodeToString(link[:])}
 	s.end.Bytes += int64(entry.Size)
@@ -253,7 +252,7 @@ func (s *section) content(entry archive.Entry, link conversation.Hash, damage er
 	return content
 }
 
-// textOf returns bytes as text or, where they are not UTF-8, in base64.
+// textOf returns bytes as text, or in base64 if they are not UTF-8.
 func textOf(raw []byte) (text, encoded *string) {
 	if utf8.Valid(raw) {
 		return new(string(raw)), nil
@@ -283,7 +282,7 @@ func (s *section) projection(ctx context.Context, lane Lane) error {
 	return err
 }
 
-// marks writes what people want of a lane.
+// marks writes a lane's pins and order.
 func (s *section) marks(ctx context.Context, lane Lane) error {
 	if s.session.Pins != nil {
 		pins, err := s.session.Pins(ctx, lane.ID)

@@ -8,14 +8,14 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// The arguments of the clients' tools whose names say what they hold.
+// The arguments of the clients' tools with telling names.
 const (
 	nameArguments    = " description title summary name subject task "
 	pathArguments    = " file_path path filepath file filename notebook_path absolute_path target_file relative_workspace_path directory dir paths files cwd workdir "
 	contentArguments = " content contents new_string old_string new_str old_str newtext oldtext file_text new_source patch diff edits insert_text code_edit text replacement "
 )
 
-// readers are words of tools that return what stands in a file.
+// readers are words in the names of tools that return a file's content.
 const readers = " read view cat open readfile "
 
 // called is the document of a call without its result.
@@ -29,14 +29,14 @@ func called(block *conversation.Block, said string) Document {
 	return document
 }
 
-// isReader reports whether a tool's name has a word of reading.
+// isReader reports whether a tool's name contains a word for reading.
 func isReader(tool string) bool {
 	found := false
 	identifier(tool, func(term string) { found = found || strings.Contains(readers, " "+term+" ") })
 	return found
 }
 
-// argument takes one argument into the document.
+// argument adds one argument to the document.
 func (d *Document) argument(key, value string) {
 	key = " " + strings.ToLower(key) + " "
 	switch {
@@ -56,7 +56,7 @@ func (d *Document) argument(key, value string) {
 	}
 }
 
-// name takes the files that a command names into the document's paths.
+// name adds the files in a command to the document's paths.
 func (d *Document) name(command string) {
 	eachRun(command, func(r run) {
 		if r.namesFile() && len(d.Paths) < maxPaths && !slices.Contains(d.Paths, r.text) {
@@ -65,12 +65,11 @@ func (d *Document) name(command string) {
 	})
 }
 
-// maxPaths is the most files that a document names.
+// maxPaths bounds the files that a document names.
 const maxPaths = 32
 
-// eachArgument calls visit with the strings of a call's arguments and the names they
-// stand under, in the order of the text. What is not a JSON object is one argument
-// without a name.
+// eachArgument calls visit with the strings of a call's arguments and their names, in the order of the text.
+// Arguments that are no JSON object count as one argument without a name.
 func eachArgument(arguments string, visit func(key, value string)) {
 	decoder := json.NewDecoder(strings.NewReader(arguments))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
@@ -80,7 +79,7 @@ func eachArgument(arguments string, visit func(key, value string)) {
 	walk(decoder, "", true, visit)
 }
 
-// walk reads the rest of an object or list. A list's elements stand under its name.
+// walk reads the rest of an object or list. A list's elements have the list's name.
 func walk(decoder *json.Decoder, key string, object bool, visit func(key, value string)) {
 	isKey := object
 	for {

@@ -6,41 +6,40 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Kind says what a document is.
+// Kind is the kind of a document.
 type Kind int
 
 // The kinds of documents.
 const (
-	Typed Kind = iota // what a person wrote
-	Said              // what the assistant wrote
+	Typed Kind = iota // a person's text
+	Said              // the assistant's text
 	Call              // a call and its results
 )
 
-// Document is what is found as one: a call with its results, or the text of one
-// message. From and To bound the messages it stands in as indices into the list, To
-// excluded; Part counts the documents that begin in the same message.
+// Document is the unit of search: a call with its results, or the text of one message. From and To bound its
+// messages as indices into the list, To excluded. Part counts the documents that begin in the same message.
 type Document struct {
 	From, To, Part int
 
 	Kind  Kind
-	Tool  string   // of a Call, as the client names it
-	Paths []string // files that a Call's arguments name, as written
+	Tool  string   // of a Call, as named by the client
+	Paths []string // files in a Call's arguments, as written
 
-	Reads bool // a Call that returns what stands in a file
+	Reads bool // a Call that returns a file's content
 
 	fields []field
-	blocks []conversation.Block // as they stand in the messages
+	blocks []conversation.Block // unchanged from the messages
 }
 
-// field is text of a document and how much a word in it counts.
+// field is text of a document with the weight of its words.
 type field struct {
 	text   string
 	weight float64
-	name   bool // a description or title: can be asked for as a whole
-	spoken bool // all that a message says
+	name   bool // a description or title, which can be searched as a whole
+	spoken bool // the complete text of a message
 }
 
-// What a word counts by where it stands. The figures come from make bench-memory.
+// The weights of a word by its place. The figures come from make bench-memory.
 const (
 	inName    = 4.0
 	inPath    = 3.0
@@ -51,14 +50,12 @@ const (
 	inResult  = 1.0
 )
 
-// maxFieldBytes is how much of one text is read: the beginning and, of a longer one,
-// as much of its end.
+// maxFieldBytes is how much of each end of a long text is read.
 const maxFieldBytes = 128 << 10
 
-// Documents cuts messages of one lane into documents, in the order of their first
-// message. first is the place of messages[0] in its lane. A call whose result is not
-// among the messages is a document without one; so is a result without its call. Recalls
-// make none: they say again what other documents say.
+// Documents splits messages of one lane into documents, in the order of their first message. first is the
+// place of messages[0] in its lane. A call without its result among the messages is a document of its own,
+// and so is a result without its call. Recalls are left out, because they repeat other documents.
 func Documents(first int, messages []conversation.Message) []Document {
 	messages, _ = WithoutRecalls(messages)
 	results := resultsOf(messages)
@@ -117,7 +114,7 @@ func resultsOf(messages []conversation.Message) answers {
 	return found
 }
 
-// of returns where the result of a call in message i stands: the first behind it.
+// of returns the place of the result of a call in message i: the first one after it.
 func (a answers) of(i int, id string) (place, bool) {
 	for _, at := range a[id] {
 		if at.message > i {
@@ -127,7 +124,7 @@ func (a answers) of(i int, id string) (place, bool) {
 	return place{}, false
 }
 
-// spoken is the document of what is written in a message.
+// spoken returns the document of a message's text.
 func spoken(message *conversation.Message) Document {
 	document := Document{Kind: Said}
 	weight := inSaid
@@ -154,7 +151,7 @@ func spoken(message *conversation.Message) Document {
 	return document
 }
 
-// lead is what the assistant says before its calls: its last paragraph.
+// lead returns the assistant's last paragraph before its calls.
 func lead(message *conversation.Message) string {
 	text := ""
 	for i := range message.Blocks {
@@ -177,12 +174,11 @@ func (d *Document) answer(block *conversation.Block) {
 	}
 }
 
-// Text returns what a document says, in words that a model reads: of one longer than
-// about most bytes its beginning and its end.
+// Text returns a document as text for a model. It shortens a document longer than about most bytes to its
+// beginning and its end.
 func (d *Document) Text(most int) string { return Bounded(strings.TrimSpace(d.text()), most) }
 
-// Bounded returns a text, or of one longer than most bytes its beginning and, as much,
-// its end.
+// Bounded returns a text, shortened to its beginning and its end if it is longer than most bytes.
 func Bounded(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -190,9 +186,8 @@ func Bounded(text string, most int) string {
 	return strings.ToValidUTF8(text[:most/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-most/2:], "")
 }
 
-// Open returns the first message with a call that may still get its result: none has
-// come, and what follows are only further calls and results. It returns -1 if there is
-// none.
+// Open returns the first message with a call that may still get its result: the result is missing, and only
+// further calls and results follow. It returns -1 if there is no such call.
 func Open(messages []conversation.Message) int {
 	results := resultsOf(messages)
 	open := -1
@@ -214,7 +209,7 @@ func Open(messages []conversation.Message) int {
 	return open
 }
 
-// Orphaned reports whether some result's call is not among the messages before it.
+// Orphaned reports whether the call of any result is missing from the messages before it.
 func Orphaned(messages []conversation.Message) bool {
 	called := map[string]bool{}
 	for i := range messages {

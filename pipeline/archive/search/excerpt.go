@@ -10,30 +10,27 @@ import (
 )
 
 const (
-	// gap stands for lines that were left out.
+	// gap marks omitted lines.
 	gap = "[…]"
 	// around is how many lines before and after a matching line are kept with it.
 	around = 4
-	// headShare is the share of a budget that goes to the beginning of a text in
-	// which no line matches; its end gets the rest.
+	// headShare is the beginning's share of the budget for a text without a matching line. The end gets the
+	// rest.
 	headShare = 0.6
-	// mostBytes is how many bytes a token hardly ever stands for: a text that is
-	// longer than its budget even so is cut by its lines without being counted, which
-	// keeps all of them if they fit after all.
+	// mostBytes is a size that a token hardly ever exceeds, in bytes. A text that exceeds its budget even at
+	// this rate is cut by lines without being counted. The cut keeps all lines if they fit after all.
 	mostBytes = 6
-	// firstShare is the most of a budget that one of several hits may take before
-	// the others have had theirs.
+	// firstShare is the largest share of a budget for one of several hits before the others have had theirs.
 	firstShare = 0.6
-	// longestLine is the most bytes of a line that is kept whole.
+	// longestLine is the maximum size of a line that is kept whole, in bytes.
 	longestLine = 2000
 )
 
-// Excerpts returns what the messages of hits, best first, say about a query, verbatim,
-// in at most budget tokens by count: whole where they fit, else the documents that
-// match best, whole or cut to the lines around what matches; where no line does, to
-// beginning and end. A line "[…]" stands for what was left out. Each hit may take most
-// of what is left, and what the others do not need goes to the first ones. Hits that
-// get nothing have an empty text.
+// Excerpts returns the parts of the hits' messages that answer a query, verbatim, in at most budget tokens by
+// count. Hits come best first. A hit is returned whole if it fits. Otherwise it is reduced to the documents
+// that match best, whole or cut to the lines around matches, or without a matching line to beginning and end.
+// A line "[…]" marks an omission. Each hit may take most of the remaining budget, and the first hits get the
+// budget that the others don't need. A hit without a share has an empty text.
 func Excerpts(hits [][]conversation.Message, query string, budget int, count func(string) int) []string {
 	question := Ask(query)
 	texts, used, parts := make([]string, len(hits)), make([]int, len(hits)), make([][]piece, len(hits))
@@ -58,14 +55,13 @@ func Excerpts(hits [][]conversation.Message, query string, budget int, count fun
 	return texts
 }
 
-// piece is the text of a document and what it costs in tokens once that is known.
+// piece is the text of a document and its cost in tokens once known.
 type piece struct {
 	text string
-	cost int // 0: not counted yet
+	cost int // 0 if not counted yet
 }
 
-// pieces are the texts of the documents of messages, those first that hold most of
-// what is asked.
+// pieces returns the texts of the messages' documents, the best matches for the question first.
 func pieces(messages []conversation.Message, question Question) []piece {
 	documents := Documents(0, messages)
 	texts := make([]piece, len(documents))
@@ -75,7 +71,7 @@ func pieces(messages []conversation.Message, question Question) []piece {
 	return texts
 }
 
-// order returns the places of documents, those first that hold most of what is asked.
+// order returns the places of documents, the best matches for the question first.
 func order(documents []Document, question Question) []int {
 	places, scores := make([]int, len(documents)), make([]float64, len(documents))
 	for i := range places {
@@ -96,11 +92,10 @@ func order(documents []Document, question Question) []int {
 	return places
 }
 
-// orderBytes is how much of each text is read to bring the documents of one hit into
-// an order.
+// orderBytes is how much of each text is read to order the documents of one hit.
 const orderBytes = 4 << 10
 
-// beginnings returns documents with the beginnings of their texts alone.
+// beginnings returns documents shortened to the beginnings of their texts.
 func beginnings(documents []Document) []Document {
 	short := slices.Clone(documents)
 	for i := range short {
@@ -114,14 +109,13 @@ func beginnings(documents []Document) []Document {
 	return short
 }
 
-// excerpt joins pieces within a budget, the last of them cut, and returns the tokens
-// that they take.
+// excerpt joins pieces within a budget, the last of them cut, and returns their tokens.
 func excerpt(parts []piece, question Question, budget int, count func(string) int) (text string, tokens int) {
 	var texts []string
 	for i := range parts {
 		part := &parts[i]
 		if part.cost == 0 && len(part.text) <= (budget-tokens)*mostBytes {
-			part.cost = count(part.text) + 1 // with what joins it to the next
+			part.cost = count(part.text) + 1 // with the separator before the next
 		}
 		if part.cost > 0 && part.cost <= budget-tokens {
 			texts = append(texts, part.text)
@@ -137,7 +131,7 @@ func excerpt(parts []piece, question Question, budget int, count func(string) in
 	return strings.Join(texts, "\n"), tokens
 }
 
-// whole reports whether an excerpt holds all pieces whole.
+// whole reports whether an excerpt contains all pieces whole.
 func whole(parts []piece, text string) bool {
 	length := len(parts) - 1
 	for i := range parts {
@@ -146,7 +140,7 @@ func whole(parts []piece, text string) bool {
 	return len(text) >= length
 }
 
-// text is a document as it stands in its messages.
+// text returns the document's text from its messages.
 func (d *Document) text() string {
 	var text strings.Builder
 	for i := range d.blocks {
@@ -165,8 +159,7 @@ func (d *Document) text() string {
 	return text.String()
 }
 
-// cut keeps the lines of a text that match best and those around them, in at most
-// budget tokens.
+// cut keeps the lines of a text that match best and those around them, in at most budget tokens.
 func cut(text string, question Question, budget int, count func(string) int) string {
 	lines := strings.Split(text, "\n")
 	kept := make([]bool, len(lines))
@@ -181,7 +174,7 @@ func cut(text string, question Question, budget int, count func(string) int) str
 		}
 		cost := count(lines[i] + "\n")
 		if (i == 0 || !kept[i-1]) && (i == len(lines)-1 || !kept[i+1]) {
-			cost += gapCost // it stands alone
+			cost += gapCost // it has a gap of its own
 		}
 		if cost > left {
 			return false
@@ -214,7 +207,7 @@ func cut(text string, question Question, budget int, count func(string) int) str
 	return joined(lines, kept)
 }
 
-// matching returns the lines that hold something of what is asked, best first.
+// matching returns the lines that match the question, best first.
 func matching(lines []string, question Question) []int {
 	places := map[string]int{}
 	for i, term := range question.Wanted {
@@ -226,7 +219,7 @@ func matching(lines []string, question Question) []int {
 	}
 	var found []scored
 	holding := make([]int, len(question.Wanted))
-	terms := make([]uint64, len(lines)) // a bit for each wanted term; MaxWanted has room
+	terms := make([]uint64, len(lines)) // a bit for each wanted term; MaxWanted fits
 	for i, line := range lines {
 		eachTerm(line, func(term string) {
 			place, wanted := places[term]
@@ -255,7 +248,7 @@ func matching(lines []string, question Question) []int {
 	return order
 }
 
-// joined returns the kept lines, with a gap where others stood between them.
+// joined returns the kept lines, with a gap for omitted ones.
 func joined(lines []string, kept []bool) string {
 	var text strings.Builder
 	missing := false
@@ -276,8 +269,7 @@ func joined(lines []string, kept []bool) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// Snippet returns the lines of messages around what matches a question best, in about
-// so many bytes.
+// Snippet returns the lines of messages around the best match for a question, in about bytes bytes.
 func Snippet(messages []conversation.Message, question Question, bytes int) string {
 	parts := pieces(messages, question)
 	if len(parts) == 0 {
@@ -290,9 +282,8 @@ func Snippet(messages []conversation.Message, question Question, bytes int) stri
 	return text
 }
 
-// Matched returns the words of messages that a question asks for, as they stand there, each
-// once: those that it wants most first. Of a script without spaces it returns the characters
-// that both have in a row.
+// Matched returns the words of messages that match a question, as written there and without duplicates, the
+// most wanted first. In a script without spaces it returns the common runs of characters.
 func Matched(messages []conversation.Message, question Question, most int) []string {
 	words := make([]string, len(question.Wanted))
 	places := map[string]int{}
@@ -330,7 +321,8 @@ func Matched(messages []conversation.Message, question Question, most int) []str
 	return found
 }
 
-// goesOn reports whether a pair of ideograms begins with what others end with.
+// goesOn reports whether a pair of ideograms continues the previous word: its first character is that word's
+// last.
 func goesOn(before, word string) bool {
 	end, _ := utf8.DecodeLastRuneInString(before)
 	start, size := utf8.DecodeRuneInString(word)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Memory is an index of documents in memory, such as those of one conversation. It
-// ranks as the database does. It is not safe for use by several goroutines at once.
+// Memory is an in-memory index of documents, such as those of one conversation. It ranks as the database
+// does. It is not safe for concurrent use.
 type Memory struct {
 	documents []Document
 	postings  map[string][]posting
@@ -22,7 +22,7 @@ type posting struct {
 	level    int
 }
 
-// NewMemory returns an index of documents, which come in the order of their time.
+// NewMemory returns an index of documents in the order of their time.
 func NewMemory(documents []Document) *Memory {
 	memory := &Memory{documents: documents, postings: map[string][]posting{}}
 	terms := make([][]Term, len(documents))
@@ -34,7 +34,7 @@ func NewMemory(documents []Document) *Memory {
 			return nil
 		})
 	}
-	_ = readers.Wait() // none fails
+	_ = readers.Wait() // they return no errors
 	for i := range documents {
 		for _, term := range terms[i] {
 			memory.postings[term.Text] = append(memory.postings[term.Text], posting{document: i, level: term.Level})
@@ -46,16 +46,16 @@ func NewMemory(documents []Document) *Memory {
 // Match is a document that answers a question.
 type Match struct {
 	Document Document
-	Rank     float64 // by which matches are ordered, but for what neighbors lend
+	Rank     float64 // the order of matches before neighbors lend
 	Score    float64 // share of the question's weight that the document holds, 0 to 1
 }
 
-// Recency is the most that the newest document gains on the oldest in rank, as a
-// share: it decides between matches that are alike.
+// Recency is the newest document's maximum gain in rank over the oldest, as a share. It decides between
+// similar matches.
 const Recency = 0.02
 
-// Search returns the documents before message before (0: all) that answer a
-// question, best first and of those that answer alike the newest first.
+// Search returns the documents before message before (0 means all) that answer a question, best first. Equal
+// matches are sorted newest first.
 func (m *Memory) Search(question Question, before, limit int) []Match {
 	documents := len(m.documents)
 	if before > 0 {
@@ -90,15 +90,15 @@ func (m *Memory) Search(question Question, before, limit int) []Match {
 	return matches[:min(limit, len(matches))]
 }
 
-// IsOptional reports whether a question is not missed by a document that lacks a term where
-// none has it: a hint, or two Chinese characters, which may belong to two words.
+// IsOptional reports whether a term that no document has is ignored: a hint, or two Chinese characters, which
+// may belong to two words.
 func IsOptional(term string) bool {
 	first, size := utf8.DecodeRuneInString(term)
 	second, rest := utf8.DecodeRuneInString(term[size:])
 	return IsHint(term) || unicode.Is(unicode.Han, first) && unicode.Is(unicode.Han, second) && size+rest == len(term)
 }
 
-// IsHint reports whether a term comes from what a document is rather than from its words.
+// IsHint reports whether a term comes from a document's properties and not from its words.
 func IsHint(term string) bool {
 	return term != "" && (term[:1] == namedTerm || term[:1] == pathTerm || term[:1] == readTerm || term[:1] == toolTerm)
 }

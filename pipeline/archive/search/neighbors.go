@@ -7,28 +7,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// In a conversation the messages around one often say what it is about: of what a message
-// ranks, those next to it get one share, and those behind them another. The shares come from
-// make bench-memory. Calls lend and get nothing: what stands next to a call is rarely about
-// the same file.
+// In a conversation the messages around one often show its topic, so adjacent messages lend it one share of
+// their rank, and those next to them another. The shares come from make bench-memory. Calls are excluded,
+// because the messages next to a call are rarely about the same file.
 const (
 	nextShare   = 0.2
 	secondShare = 0.1
 )
 
-// MostLending is how many of the best documents lend to their neighbors among them; others
-// stay behind these.
+// MostLending is how many of the best documents lend to their neighbors. The others stay after them.
 const MostLending = 200
 
-// Ranked is a document that answers a question, and where it stands.
+// Ranked is a document that answers a question, with its place and rank.
 type Ranked struct {
 	Lane     uuid.UUID
 	From, To int // messages of the lane, To excluded
 	Rank     float64
 }
 
-// Lend orders documents in place, which come best first, by their ranks and what their
-// neighbors lend them: documents of one message each, in one lane.
+// Lend sorts documents, which come best first, in place by their ranks including those lent by neighbors.
+// Only documents of a single message lend, within their lane.
 func Lend[T any](documents []T, of func(*T) Ranked) {
 	documents = documents[:min(MostLending, len(documents))]
 	type place struct {
@@ -61,5 +59,5 @@ func Lend[T any](documents []T, of func(*T) Ranked) {
 	}
 }
 
-// isAlone reports whether the document is one message: a call without a result is one too.
+// isAlone reports whether the document is one message. This includes a call without a result.
 func (r *Ranked) isAlone() bool { return r.To == r.From+1 }

@@ -13,14 +13,13 @@ import (
 // Wanted is a term that a question asks for.
 type Wanted struct {
 	Text   string
-	Weight float64 // how much the question is about it
+	Weight float64 // the term's share of the question
 
-	// Written is how a text has the term where that is not the term itself: in small letters,
-	// and with its accents.
+	// Written is the term's form in the text if it differs from the term: in lower case, with its accents.
 	Written string
 }
 
-// Question is what a text asks for.
+// Question is a parsed question.
 type Question struct {
 	Wanted []Wanted // most wanted first
 }
@@ -28,28 +27,28 @@ type Question struct {
 // MaxWanted bounds the terms of a question.
 const MaxWanted = 48
 
-// What a term of a question counts by what it is part of.
+// The weights of a question's term by its kind.
 const (
 	wantedWord   = 1.0
-	wantedName   = 2.0 // an identifier as a whole
+	wantedName   = 2.0 // a whole identifier
 	wantedPart   = 0.3 // a part of an identifier or of a path
-	wantedPath   = 3.0 // a path as a whole, as a call names it
-	wantedRead   = 2.0 // a path as a whole, as a call reads it
+	wantedPath   = 3.0 // a whole path that a call names
+	wantedRead   = 2.0 // a whole path that a call reads
 	wantedFile   = 1.5 // the last element of a path
-	wantedPhrase = 6.0 // a description as a whole
+	wantedPhrase = 6.0 // a whole description
 	quotedTimes  = 1.5
 )
 
-// maxQuestionBytes is how much of a text is read: its beginning and its end.
+// maxQuestionBytes is the maximum of a text that is read: its beginning and its end.
 const maxQuestionBytes = 8 << 10
 
-// described finds what someone says that a command was for.
+// described finds a person's description of a command.
 var described = expression.New(`(?i)\b(?:ran|run|executed|used|called|issued|started)\s+(?:a|the|that|some)?\s*(?:command|tool|script|shell command|bash command)s?\s*(?:to|for|that|which|:)+\s*:?\s*([^\n?!]+?)\s*(?:[.?!](?:\s|$)|\n|$)`)
 
-// quoted finds what stands in quotation marks or backquotes.
+// quoted finds text in quotation marks or backquotes.
 var quoted = expression.New("`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|'([^'\n]{3,200})'")
 
-// Ask reads out of a text what it asks for.
+// Ask parses a text into a question.
 func Ask(text string) Question {
 	if len(text) > maxQuestionBytes {
 		text = strings.ToValidUTF8(text[:maxQuestionBytes/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxQuestionBytes/2:], "")
@@ -71,20 +70,20 @@ func Ask(text string) Question {
 	return asked.question()
 }
 
-// longestName is the most bytes of a text that may be a description as a whole.
+// longestName is the maximum length of a whole description, in bytes.
 const longestName = 200
 
-// maxQuoted is the most phrases in quotation marks that count.
+// maxQuoted is the maximum number of quoted phrases that count.
 const maxQuoted = 16
 
-// asking collects what a text asks for.
+// asking collects the terms of a question.
 type asking struct {
 	weights map[string]float64
 	order   map[string]int
 	written map[string]string
 }
 
-// add wants a term; asked for twice, the greater weight counts.
+// add adds a term. The greater weight of a repeated term counts.
 func (a *asking) add(term string, weight float64) {
 	if _, known := a.order[term]; !known {
 		a.order[term] = len(a.order)
@@ -92,7 +91,7 @@ func (a *asking) add(term string, weight float64) {
 	a.weights[term] = max(a.weights[term], weight)
 }
 
-// words wants the terms of a text.
+// words adds the terms of a text.
 func (a *asking) words(text string, times float64) {
 	isChinese := !strings.ContainsFunc(text, isKana)
 	eachRun(text, func(r run) {
@@ -114,8 +113,8 @@ func (a *asking) words(text string, times float64) {
 	})
 }
 
-// weightOf returns what a term of a script without spaces counts: one character is part of
-// a word more often than it is one, and hiragana mostly join words or end them.
+// weightOf returns the weight of a term in a script without spaces. A single character is usually a part of a
+// word, and hiragana mostly join words or end them, so both weigh less.
 func weightOf(term string) float64 {
 	if utf8.RuneCountInString(term) == 1 || !strings.ContainsFunc(term, func(r rune) bool { return !unicode.Is(unicode.Hiragana, r) }) {
 		return wantedPart
@@ -164,8 +163,7 @@ func (a *asking) identifier(r run, times float64) {
 	}
 }
 
-// question returns the terms, the most wanted first and of those that are wanted
-// alike those that were asked for first.
+// question returns the terms, the most wanted first. Terms of equal weight keep their order in the text.
 func (a *asking) question() Question {
 	wanted := make([]Wanted, 0, len(a.weights))
 	for term, weight := range a.weights {
@@ -177,10 +175,10 @@ func (a *asking) question() Question {
 	return Question{Wanted: wanted[:min(len(wanted), MaxWanted)]}
 }
 
-// commonCharacters are characters that say nothing about what is looked for, in Chinese.
+// commonCharacters are Chinese characters that carry no search meaning.
 const commonCharacters = "的了吗呢么什是我你您他她它们这那哪谁几怎吧啊嗎麼們這誰幾"
 
-// common are words that say nothing about what is looked for.
+// common are words that carry no search meaning.
 const common = ` a about after again all also am an and any are as at be because been before being both but by can could
  did do does doing done don each earlier exactly few for from get got had has have having he her here him his how i if in into is it its
  just let like lets ll make me more most my need no not now of off ok okay on once one only or other our out over own please previously

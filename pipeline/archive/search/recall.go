@@ -7,9 +7,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// WithoutRecalls returns messages without the calls of the product's own tools that read
-// the archive and without their results, and whether there were any. The messages keep
-// their places.
+// WithoutRecalls returns messages without the calls of the product's own archive tools and their results, and
+// whether there were any. The messages keep their places.
 func WithoutRecalls(messages []conversation.Message) (others []conversation.Message, had bool) {
 	recalls := recallsIn(messages)
 	if len(recalls) == 0 {
@@ -48,8 +47,8 @@ func recallsIn(messages []conversation.Message) map[place]bool {
 	return recalls
 }
 
-// isRecall reports whether a tool is one of the product's own that read the archive, with
-// or without the server's name that clients put in front: "mcp__palimpsest__recall_search".
+// isRecall reports whether a tool is one of the product's own archive tools, with or without the server's
+// name that clients put in front: "mcp__palimpsest__recall_search".
 func isRecall(tool string) bool {
 	for _, own := range []string{"recall_search", "recall_get"} {
 		if server, found := strings.CutSuffix(tool, own); found && (server == "" || strings.Contains(server, "palimpsest")) {

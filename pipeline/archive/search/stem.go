@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// shortest is the fewest letters that a stem keeps.
+// shortest is the minimum length of a stem.
 const shortest = 3
 
-// stem takes the commonest endings off an English word in lower case, so that
-// "tests", "tested" and "testing" are found by "test". Other words stay as they are.
-// It is lighter than Porter's stemmer: names in code must not run into one another.
+// stem removes the most common endings of an English word in lower case, so that "test" finds "tests",
+// "tested" and "testing". Other words stay unchanged. It is lighter than Porter's stemmer, because different
+// names in code must not get the same stem.
 func stem(word string) string {
 	if len(word) <= shortest || !isPlain(word) {
 		return cyrillicStem(word)
@@ -34,8 +34,8 @@ func stem(word string) string {
 	return word
 }
 
-// bare takes an ending off if what stays has a vowel and is long enough, and makes a
-// doubled last letter one ("running").
+// bare removes an ending if the rest has a vowel and is long enough, and reduces a doubled last letter
+// ("running").
 func bare(word string, ending int) string {
 	base := word[:len(word)-ending]
 	if len(base) < shortest || !strings.ContainsAny(base, "aeiouy") {
@@ -51,12 +51,10 @@ func bare(word string, ending int) string {
 	return base
 }
 
-// cyrillicEndings are endings of nouns and adjectives in Russian that end in a consonant or
-// hold one.
+// cyrillicEndings are Russian endings of nouns and adjectives that end in or contain a consonant.
 var cyrillicEndings = []string{"ами", "ями", "ого", "его", "ому", "ему", "ыми", "ими", "ах", "ях", "ам", "ям", "ом", "ем", "ов", "ев", "ых", "их"}
 
-// cyrillicStem takes the endings of case and number off a word in Cyrillic letters. Other
-// words stay as they are.
+// cyrillicStem removes case and number endings from a word in Cyrillic letters. Other words stay unchanged.
 func cyrillicStem(word string) string {
 	if first, _ := utf8.DecodeRuneInString(word); first < 'а' || first > 'ӿ' {
 		return word
@@ -74,7 +72,7 @@ func cyrillicStem(word string) string {
 	return base
 }
 
-// isPlain reports whether a word is letters from a to z alone.
+// isPlain reports whether a word consists of letters from a to z.
 func isPlain(word string) bool {
 	for i := range len(word) {
 		if !isLower(word[i]) {

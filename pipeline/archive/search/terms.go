@@ -9,46 +9,44 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Term is a term of a document and how much the document is about it.
+// Term is a term of a document with its weight.
 type Term struct {
 	Text  string
 	Level int // 0 to Levels-1
 }
 
-// Levels is how many steps of weight a term has in a document. What a term adds to
-// a score is settled when the document is indexed, up to its rarity, so that the
-// index needs neither counts nor lengths.
+// Levels is the number of weight steps of a term in a document. A term's contribution to a score, except its
+// rarity, is fixed at indexing, so that the index needs neither counts nor lengths.
 const Levels = 4
 
-// maxTerms is the most terms of one document; what comes first stays.
+// maxTerms is the maximum number of terms of a document. Later ones are dropped.
 const maxTerms = 4096
 
-// Terms of these beginnings come from what a document is and not from its words. No
-// word begins like them.
+// The prefixes of terms that come from a document's properties. No word begins with them.
 const (
-	namedTerm = "=" // a call's description as a whole
+	namedTerm = "=" // a call's whole description
 	pathTerm  = ">" // a file that a call names, and the ends of its path
 	readTerm  = "<" // a file that a call reads, and the ends of its path
 	toolTerm  = "!" // a tool's name
 )
 
-// The saturation and the normalization by length of BM25 (Robertson and Zaragoza,
-// "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), with the fields
-// of BM25F weighted before they saturate. Results, contents, and what people and models
-// write are long for no merit; only these are normalized, by how long each usually is.
+// The saturation and the normalization by length of BM25 (Robertson and Zaragoza, "The Probabilistic
+// Relevance Framework: BM25 and Beyond", 2009), with the fields of BM25F weighted before they saturate. The
+// length of results, contents and messages says nothing about relevance, so only these are normalized, each
+// by its usual length.
 const (
 	saturation   = 1.2
 	lengthShare  = 0.6
 	averageWords = 400.0 // of results and contents
-	spokenWords  = 50.0  // of what a person or a model writes
+	spokenWords  = 50.0  // of messages by a person or a model
 	mostCounted  = 4.0   // of one word in one long field
 )
 
-// muchPrinted is how many bytes a call returns that has something to tell: of runs of the same
-// command it is asked for rather than one that printed a line.
+// muchPrinted is the minimum output of an informative call, in bytes. Of several runs of the same command,
+// questions are more often about such a call than about one that printed a line.
 const muchPrinted = 400
 
-// Terms returns the terms of a document, each once, ordered by their text.
+// Terms returns the terms of a document without duplicates, sorted by text.
 func (d *Document) Terms() []Term {
 	weights := map[string]float64{}
 	certain := map[string]bool{}
@@ -105,7 +103,7 @@ func (d *Document) weigh(field *field, weights map[string]float64, certain map[s
 	}
 }
 
-// printed is how many bytes a call returned.
+// printed returns how many bytes a call returned.
 func (d *Document) printed() int {
 	bytes := 0
 	for i := range d.blocks {
@@ -116,8 +114,8 @@ func (d *Document) printed() int {
 	return bytes
 }
 
-// averageWords is how many words a field like this usually has; 0 is a field whose length
-// says nothing.
+// averageWords returns the usual number of words of a field like this, or 0 for a field whose length is not
+// normalized.
 func (f *field) averageWords() float64 {
 	switch {
 	case f.spoken:
@@ -128,7 +126,7 @@ func (f *field) averageWords() float64 {
 	return 0
 }
 
-// named is a description as it is compared: folded words without punctuation.
+// named returns a description in its form for comparison: folded words without punctuation.
 func named(text string) string {
 	var words strings.Builder
 	eachRun(text, func(r run) {
@@ -143,20 +141,20 @@ func named(text string) string {
 // level returns the step of a share from 0 to 1.
 func level(share float64) int { return min(Levels-1, int(share*Levels)) }
 
-// Impact is what a term of a level counts, 0 to 1.
+// Impact returns the weight of a level, 0 to 1.
 func Impact(level int) float64 { return (float64(level) + 0.5) / Levels }
 
-// Rarity is the weight of a term that stands in some of so many documents (the
-// probabilistic inverse document frequency, above 0 for every term).
+// Rarity returns the weight of a term that occurs in having of documents documents: the probabilistic inverse
+// document frequency, which is above 0 for every term.
 func Rarity(documents, having int) float64 {
 	return math.Log1p((float64(documents-having) + 0.5) / (float64(having) + 0.5))
 }
 
-// isLetter reports whether a term is one letter, which says little.
+// isLetter reports whether a term is a single letter, which is hardly selective.
 func isLetter(term string) bool { return len(term) == 1 && isASCIILetter(rune(term[0])|0x20) }
 
-// Required returns the terms that only calls of a tool have, and only calls that name
-// a path or one that ends with it. What is empty requires nothing.
+// Required returns the terms that restrict a search to calls of a tool, and to calls that name a path or one
+// that ends with it. Empty arguments add no restriction.
 func Required(tool, path string) []Term {
 	var terms []Term
 	if tool != "" {

@@ -9,30 +9,29 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// Whereabouts are what a question says of where and when something was said: the words by
-// which it names a session, and a span of time. What it does not say is zero.
+// Whereabouts are the session's name and the time span in a question. Absent parts are zero.
 type Whereabouts struct {
 	session  []string // terms
 	From, To time.Time
 }
 
-// What a document gains in rank by standing where the question says: enough to decide between
-// calls that are alike, and not enough to lift what is about something else.
+// The gains in rank of a document in the named session or time: enough to decide between similar calls, but
+// not enough to lift documents on another topic.
 const (
 	sessionGain = 0.5
 	timeGain    = 0.25
 )
 
-// inSession finds where a text names a session.
+// inSession finds a session's name in a text.
 var inSession = expression.New(`(?i)\b(?:in|from|during|of) (?:the|my|our|that) (?:[a-z]+ )?(?:session|conversation|chat|thread)s? (?:about|called|named|titled|on|with)\s*:?\s*` +
 	`(?:` + quotedName + `|([^\n,.;:?!]+))[,:]?`)
 
 // quotedName is a name in quotation marks.
 const quotedName = "\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|`([^`\n]+)`"
 
-// Locate reads out of a text at a time where and when what it asks for was said, and returns
-// the text without a session's name in quotation marks, which is not what is looked for. Days
-// and weeks are those of now's time zone; weeks begin on Monday.
+// Locate parses the session and the time in a question asked at now. It returns the question without a quoted
+// session name, because the name is not part of the search. Days and weeks are in now's time zone, and weeks
+// begin on Monday.
 func Locate(text string, now time.Time) (rest string, where Whereabouts) {
 	rest = text
 	if match := inSession.FindStringSubmatch(text); match != nil {
@@ -59,8 +58,7 @@ func (w *Whereabouts) NamesSession() bool { return len(w.session) > 0 }
 // NamesTime reports whether the question names a time.
 func (w *Whereabouts) NamesTime() bool { return !w.From.IsZero() }
 
-// Names reports how far a session with a title is the one that the question names: the share
-// of the named words that the title holds.
+// Names returns how well a title matches the named session: the share of the named words in the title.
 func (w *Whereabouts) Names(title string) float64 {
 	if len(w.session) == 0 {
 		return 0
@@ -76,13 +74,12 @@ func (w *Whereabouts) Names(title string) float64 {
 	return float64(count) / float64(len(w.session))
 }
 
-// Holds reports whether the question names a time and at lies in it.
+// Holds reports whether the question names a time that includes at.
 func (w *Whereabouts) Holds(at time.Time) bool {
 	return w.NamesTime() && !at.Before(w.From) && at.Before(w.To)
 }
 
-// Gain returns what to multiply the rank of a document with that was said at a time in a
-// session with a title.
+// Gain returns the rank factor for a document from a time in a session with a title.
 func (w *Whereabouts) Gain(title string, at time.Time) float64 {
 	gain := 1 + sessionGain*w.Names(title)
 	if w.Holds(at) {
@@ -103,7 +100,7 @@ var (
 	weekdayName = expression.New(`\b(?:on|last|this|from) (Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b`)
 )
 
-// span returns the time that a text names, up to and without to; zero times if it names none.
+// span returns the time span in a text, to excluded, or zero times.
 func span(text string, now time.Time) (from, to time.Time) {
 	year, month, day := now.Date()
 	on := func(year int, month time.Month, day int) (time.Time, time.Time) {
@@ -145,7 +142,7 @@ func span(text string, now time.Time) (from, to time.Time) {
 	return unitOf(now, strings.EqualFold(match[3], "this"), strings.ToLower(match[4]))
 }
 
-// unitOf returns the week or month that now is in, or the one before.
+// unitOf returns the current week or month, or the previous one.
 func unitOf(now time.Time, isThis bool, unit string) (from, to time.Time) {
 	year, month, day := now.Date()
 	weeks, months := 0, 1
@@ -160,8 +157,8 @@ func unitOf(now time.Time, isThis bool, unit string) (from, to time.Time) {
 	return from, from.AddDate(0, months, weeks)
 }
 
-// before returns the time around so many units ago: half a unit to both sides of weeks and
-// months, the day of days, an hour to both sides of hours.
+// before returns the time around count units ago: half a unit on both sides for weeks and months, the whole
+// day for days, an hour on both sides for hours.
 func before(now time.Time, count int, unit string) (from, to time.Time) {
 	switch unit {
 	case "hour":
@@ -179,7 +176,7 @@ func before(now time.Time, count int, unit string) (from, to time.Time) {
 	return at.AddDate(0, 0, -15), at.AddDate(0, 0, 15)
 }
 
-// yearOf returns the year that is written, or that of the newest such month.
+// yearOf returns the written year, or the year of the most recent such month.
 func yearOf(written string, month time.Month, now time.Time) int {
 	switch {
 	case written != "":
@@ -205,7 +202,7 @@ func amount(word string) int {
 	return max(number(word), 1) // "a", "an"
 }
 
-// number returns 0 where there are no digits.
+// number returns 0 for a text without digits.
 func number(digits string) int {
 	value, _ := strconv.Atoi(digits)
 	return value

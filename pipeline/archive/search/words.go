@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// longestRun is the most bytes of a run that is looked into: longer ones are data.
+	// longestRun is the maximum length of a run that is split into terms, in bytes. Longer ones are data.
 	longestRun = 256
-	// suffixes is how many ends of a path are terms of their own.
+	// suffixes is how many ends of a path are separate terms.
 	suffixes = 6
-	// shortHash is how many digits of a hash are written where it is shortened.
+	// shortHash is the usual number of digits in a shortened hash.
 	shortHash = 7
 )
 
@@ -23,14 +23,14 @@ type run struct {
 	kind kind
 }
 
-// kind is what a rune is part of.
+// kind is the kind of a run.
 type kind int
 
 const (
-	between  kind = iota // nothing that is found
+	between  kind = iota // not searchable
 	ofWord               // a word, a path or an identifier
 	ideogram             // a text of a script without spaces between words
-	emoji                // itself
+	emoji                // a single emoji
 )
 
 // eachRun calls visit with the runs of a text, in order.
@@ -53,7 +53,7 @@ func eachRun(text string, visit func(run)) {
 	flush(len(text))
 }
 
-// kindOf returns what a rune is part of behind one of a kind.
+// kindOf returns the kind of run that a rune belongs to after a run of kind before.
 func kindOf(r rune, before kind) kind {
 	switch {
 	case r < utf8.RuneSelf:
@@ -73,20 +73,19 @@ func kindOf(r rune, before kind) kind {
 	return between
 }
 
-// Emoji that stand for a thing, of which people ask.
+// Emoji for things, which people search for.
 const firstEmoji, lastEmoji = 0x1F300, 0x1FAFF
 
-// isIdeogram reports whether a rune is of a script that puts no spaces between words. What
-// lengthens a vowel in Japanese belongs to no script of its own.
+// isIdeogram reports whether a rune belongs to a script without spaces between words. The Japanese long vowel
+// marks are listed separately, because they belong to no script in Unicode.
 func isIdeogram(r rune) bool {
 	const firstOfThem, longVowel, halfLongVowel = 0x0E00, 'ー', 'ｰ'
 	return r >= firstOfThem && (r == longVowel || r == halfLongVowel ||
 		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar))
 }
 
-// eachTerm calls visit with the terms of a text, in order and each as often as it
-// stands there: words folded and without their endings, paths with their ends and
-// elements, identifiers with their parts, pairs of ideograms.
+// eachTerm calls visit with the terms of a text, in order and including duplicates: words folded and without
+// their endings, paths with their ends and elements, identifiers with their parts, pairs of ideograms.
 func eachTerm(text string, visit func(term string)) {
 	eachRun(text, func(r run) { r.terms(visit) })
 }
@@ -119,8 +118,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// plainLetters returns a text without accents and other marks of its letters, which people
-// leave out or write as runes of their own, and with letters of one width.
+// plainLetters returns a text without accents and other marks, which people omit or write as separate runes,
+// and with letters of one width.
 func plainLetters(text string) string {
 	const firstAccent, lastAccent, variant = 0x0300, 0x036F, 0xFE0F
 	text = strings.Map(func(r rune) rune {
@@ -135,7 +134,7 @@ func plainLetters(text string) string {
 // isPath reports whether the run has several elements.
 func (r run) isPath() bool { return strings.ContainsAny(r.text, `/\`) }
 
-// namesFile reports whether a run looks like a file: it has elements or an ending.
+// namesFile reports whether a run looks like a file: it has elements or an extension.
 func (r run) namesFile() bool {
 	if r.kind != ofWord || len(r.text) > longestRun {
 		return false
@@ -152,7 +151,7 @@ func (r run) namesFile() bool {
 		isASCIILetter(rune(ending[0]))
 }
 
-// folded is a path as it is compared: lower case, slashes, nothing around it.
+// folded returns a path in its form for comparison: lower case, slashes, trimmed.
 func folded(path string) string {
 	if !isASCII(path) {
 		path = plainLetters(path)
@@ -234,8 +233,8 @@ func humps(word string, visit func(part string)) {
 	visit(word[start:])
 }
 
-// pairs calls visit with each two neighbors and with each Chinese character, which may be a
-// word, or with the one rune there is.
+// pairs calls visit with each pair of adjacent runes, with each Chinese character, since it may be a word,
+// and with a rune that is alone.
 func pairs(text string, visit func(term string)) {
 	runes := []rune(text)
 	for i, r := range runes {

@@ -10,16 +10,16 @@ import (
 
 const (
 	crowdEvery = time.Minute
-	// crowdFirst and crowdSecond are how many jobs of a kind a workspace may bring in
-	// a minute before the next ones stand behind those of others.
+	// crowdFirst and crowdSecond are how many jobs of a kind a workspace may enqueue per minute before its
+	// next jobs have a lower priority than those of other workspaces.
 	crowdFirst  = 8
 	crowdSecond = 64
 
-	maxCrowds = 10_000 // workspaces that are counted
+	maxCrowds = 10_000 // counted workspaces
 )
 
-// crowds counts what each workspace brings, so that one workspace's storm of jobs
-// waits behind the few of others. River takes the jobs of a queue by priority.
+// crowds counts the jobs of each workspace, so that a flood of jobs from one workspace waits behind the few
+// of others. River takes the jobs of a queue by priority.
 type crowds struct {
 	mu    sync.Mutex
 	since time.Time

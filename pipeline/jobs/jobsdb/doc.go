@@ -1,7 +1,6 @@
-// Package jobsdb keeps jobs in Postgres and runs them, with River: each kind has a
-// queue of its own, any process may take a job, and one process at a time, elected
-// in the database, brings up what is due and what comes again and again.
+// Package jobsdb keeps jobs in Postgres and runs them with River. Each kind has its own queue, and any
+// process may take a job. One process at a time, elected in the database, schedules due and periodic jobs.
 //
-// It hears of jobs past the pool. River would otherwise LISTEN on a connection of the pool, which a
-// pgbouncer in transaction mode may serve, and there notices are lost.
+// Notices of jobs come on a direct connection. River would otherwise LISTEN on a connection of the pool,
+// which may go through a pgbouncer in transaction mode, where notices are lost.
 package jobsdb

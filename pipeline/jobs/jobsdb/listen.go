@@ -9,14 +9,14 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// listening is River's driver on a pool, but notices are heard past it.
+// listening is River's driver on a pool that receives notices on a direct connection.
 type listening struct {
 	*riverpgxv5.Driver
 
-	direct *pgxpool.Pool // River takes its connection out of it and keeps it
+	direct *pgxpool.Pool // River takes its connection from this pool and keeps it
 }
 
-// listen returns a driver on a pool that hears notices at an address. It does not connect.
+// listen returns a driver on a pool that receives notices at an address. It does not connect.
 func listen(pool *pgxpool.Pool, address string) (*listening, error) {
 	direct, err := pgxpool.New(context.Background(), address)
 	if err != nil {

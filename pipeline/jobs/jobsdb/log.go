@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// quiet returns a log for River: what it says of its own, from warnings on. Failed
-// jobs are told about by their worker.
+// quiet returns a log for River's own messages, warnings and above. Workers log failed jobs themselves.
 func quiet(log *slog.Logger) *slog.Logger { return slog.New(fromWarnings{log.Handler()}) }
 
 type fromWarnings struct{ slog.Handler }

@@ -18,7 +18,7 @@ const (
 	done      = "done"
 	putOff    = "put off"    // by its handler
 	givenBack = "given back" // the program ended
-	failed    = "failed"     // and is tried again
+	failed    = "failed"     // will be retried
 	givenUp   = "abandoned"
 )
 
@@ -43,7 +43,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// known lets the counts of a kind begin at zero.
+// known initializes the counts of a kind to zero.
 func (m *Metrics) known(kind jobs.Kind) {
 	for _, outcome := range []string{done, putOff, givenBack, failed, givenUp} {
 		m.jobs.WithLabelValues(string(kind), outcome)
@@ -55,15 +55,14 @@ func (m *Metrics) ended(kind jobs.Kind, outcome string, took time.Duration) {
 	m.duration.WithLabelValues(string(kind)).Observe(took.Seconds())
 }
 
-// sqlStates counts jobs by kind, of those states that a number of them tells
-// something; each kind has a queue of its own.
+// sqlStates counts jobs by kind in the states worth reporting. Each kind has its own queue.
 const sqlStates = `SELECT queue, CASE state WHEN 'running' THEN 'running' WHEN 'discarded' THEN 'abandoned' ELSE 'waiting' END, count(*)
 	FROM jobs.river_job WHERE state IN ('available', 'scheduled', 'retryable', 'running', 'discarded') GROUP BY 1, 2`
 
-// countTimeout bounds the question when metrics are asked for.
+// countTimeout bounds the query when metrics are collected.
 const countTimeout = 2 * time.Second
 
-// Backlog is what waits in the database, counted when metrics are asked for.
+// Backlog counts the jobs in the database when metrics are collected.
 type Backlog struct {
 	pool *pgxpool.Pool
 	desc *prometheus.Desc
@@ -81,8 +80,7 @@ func NewBacklog(registry prometheus.Registerer, pool *pgxpool.Pool, log *slog.Lo
 // Describe implements prometheus.Collector.
 func (b *Backlog) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- b.desc }
 
-// Collect implements prometheus.Collector. While the database is down there is
-// nothing to tell.
+// Collect implements prometheus.Collector. It reports no values while the database is down.
 func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -102,14 +100,13 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// State is how many jobs of all kinds are in a state.
+// State is the number of jobs of all kinds in one state.
 type State struct {
 	State string // "running", "waiting", "abandoned"
 	Jobs  int64
 }
 
-// States returns how many jobs of the whole cluster are in each state, those in which
-// there are any.
+// States returns the number of jobs of the whole cluster in each state, without empty states.
 func States(ctx context.Context, pool *pgxpool.Pool) ([]State, error) {
 	rows, err := pool.Query(ctx, "SELECT state, sum(jobs)::bigint FROM ("+sqlStates+") AS counted (kind, state, jobs) GROUP BY 1 ORDER BY 1")
 	if err != nil {

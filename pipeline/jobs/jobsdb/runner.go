@@ -28,47 +28,46 @@ const (
 	defaultTimeout  = time.Minute
 	defaultAttempts = 5
 
-	pollAlone = time.Second      // a queue is looked at where notices are not heard
-	pollHeard = 15 * time.Second // and where they are, in case one is lost
+	pollAlone = time.Second      // interval without notices
+	pollHeard = 15 * time.Second // interval with notices, in case one is lost
 
-	// How long after a notice of a queue the next one is left out, and how long after a look at
-	// a queue the next one waits: a job that comes between a look and its notice must not go
-	// without one.
+	// noticeEvery is how long after a notice of a queue the next one is skipped, and lookEvery the pause
+	// after a look at a queue. A job that comes between a look and its notice must still cause a notice.
 	noticeEvery = river.FetchCooldownMin
 	lookEvery   = river.FetchCooldownDefault
-	softStop    = 5 * time.Second // for jobs to end by themselves when the program stops
-	hardStop    = 5 * time.Second // for those that are told to
-	rescueAfter = 5 * time.Minute // a job whose process died is taken up again; longer where its timeout is
+	softStop    = 5 * time.Second // for jobs to end on their own when the program stops
+	hardStop    = 5 * time.Second // for canceled jobs
+	rescueAfter = 5 * time.Minute // a job whose process died is restarted after this time, or after its timeout if longer
 
-	keepDone   = time.Hour          // what went well
-	keepFailed = 7 * 24 * time.Hour // abandoned jobs, for someone to look at
+	keepDone   = time.Hour          // retention of successful jobs
+	keepFailed = 7 * 24 * time.Hour // retention of abandoned jobs, for inspection
 )
 
-// Config is what a Runner works with.
+// Config holds a Runner's dependencies.
 type Config struct {
 	Pool    *pgxpool.Pool
-	Joined  func(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error // a transaction of a tenant
+	Joined  func(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error // runs fn in a tenant's transaction
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	// Ended is told how each job ended, after it was counted; nil if none.
+	// Ended receives the outcome of each job, after it was counted. Optional.
 	Ended func(kind jobs.Kind, outcome string)
 
-	// ListenURL is the database past any pgbouncer, where notices of new jobs are heard. With
-	// "" queues are looked at often instead.
+	// ListenURL is the direct database address without a pgbouncer, for notices of new jobs. With "" queues
+	// are polled more often instead.
 	ListenURL string
 
-	// Poll is how often a queue is looked at without a notice; 0: every second, or every
-	// 15 seconds with a ListenURL.
+	// Poll is the interval for polling a queue without notices. 0 means every second, or every 15 seconds
+	// with a ListenURL.
 	Poll time.Duration
 
-	// Idle has the process take jobs for others to run, and run none itself.
+	// Idle makes the process only enqueue jobs, for others to run.
 	Idle bool
 }
 
-// Runner takes jobs and runs them. Kinds are registered before Open, jobs may come
-// after it, and work begins with Start.
+// Runner enqueues jobs and runs them. Register kinds before Open. Jobs may be enqueued after it, and work
+// begins with Start.
 type Runner struct {
 	config   Config
 	client   *river.Client[pgx.Tx]
@@ -78,7 +77,7 @@ type Runner struct {
 	passes   map[jobs.Kind]func(ctx context.Context) error
 	limits   map[jobs.Kind]jobs.Limits
 	shared   []shared
-	wakes    map[jobs.Kind]chan struct{} // of what Every and Share have registered: each holds one value while it is woken
+	wakes    map[jobs.Kind]chan struct{} // for Every and Share; each holds one value while woken
 	crowds   crowds
 
 	stop      sync.Once
@@ -96,8 +95,8 @@ func New(config Config) *Runner {
 	}
 }
 
-// Handle registers what does the jobs of a kind. It panics if the kind has been
-// registered, as that is a mistake in the program.
+// Handle registers the handler of a kind. It panics if the kind is already registered, as that is a mistake
+// in the program.
 func (r *Runner) Handle(kind jobs.Kind, limits jobs.Limits, do jobs.Handler) {
 	limits.Workers = cmp.Or(limits.Workers, defaultWorkers)
 	limits.Timeout = cmp.Or(limits.Timeout, defaultTimeout)
@@ -112,10 +111,9 @@ func (r *Runner) register(worker *worker) {
 	r.config.Metrics.known(worker.kind)
 }
 
-// Every registers work of the whole cluster that comes again after each interval and
-// once when the cluster starts: one process at a time does it, and not while the last
-// one still does. It comes earlier once it is woken. A pass that fails is not tried again
-// before the next is due.
+// Every registers periodic work of the whole cluster, which also runs once when the cluster starts. One
+// process at a time does it, and passes don't overlap. A wake starts the next pass early. A failed pass is
+// not retried before the next one is due.
 func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
 	r.register(&worker{
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
@@ -127,8 +125,8 @@ func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(
 	}, &river.PeriodicJobOpts{ID: string(kind), RunOnStart: true}))
 }
 
-// Pass does one pass of work that Every or Share has registered, now and in this process, also
-// where others are to run jobs. The caller sees to it that no other pass runs meanwhile.
+// Pass runs one pass of work registered by Every or Share, now and in this process, even if the Runner is
+// idle. The caller must make sure that no other pass runs meanwhile.
 func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
 	pass, known := r.passes[kind]
 	if !known {
@@ -137,13 +135,13 @@ func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
 	return pass(ctx)
 }
 
-// Open lets jobs come. It does not ask the database anything.
+// Open allows jobs to be enqueued. It does not access the database.
 func (r *Runner) Open() error {
 	config := &river.Config{
 		Schema: schema, Workers: r.workers, PollOnly: true, FetchCooldown: noticeEvery, FetchPollInterval: cmp.Or(r.config.Poll, pollAlone),
 		JobTimeout: defaultTimeout, RescueStuckJobsAfter: rescueAfter, SoftStopTimeout: softStop,
 		CompletedJobRetentionPeriod: keepDone, DiscardedJobRetentionPeriod: keepFailed, CancelledJobRetentionPeriod: keepFailed,
-		// Only an index's owner may rebuild it, which this login is not.
+		// Only an index's owner may rebuild it, and this login is not the owner.
 		ReindexerIndexNames: []string{}, ReindexerSchedule: river.NeverSchedule(),
 		Logger: quiet(r.config.Log),
 	}
@@ -169,8 +167,8 @@ func (r *Runner) Open() error {
 // works reports whether this process runs jobs that River keeps.
 func (r *Runner) works() bool { return !r.config.Idle && len(r.queues) > 0 }
 
-// Start begins to run jobs. Where others are to run them, or once they run, it does nothing. After an
-// error it may be called again.
+// Start begins to run jobs. It is a no-op if the Runner is idle or already started. After an error it may
+// be called again.
 func (r *Runner) Start(ctx context.Context) error {
 	if r.started || r.config.Idle || len(r.queues)+len(r.shared) == 0 {
 		return nil
@@ -184,8 +182,8 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more jobs up, lets those that run end for a few seconds, then gives
-// them back for another process. It may be called twice, and without Start.
+// Stop takes no more jobs, gives running ones a few seconds to end, and then returns them for another
+// process. It may be called twice, and without Start.
 func (r *Runner) Stop() {
 	if !r.started {
 		r.listening.close()
@@ -230,7 +228,7 @@ func (r *Runner) Enqueue(ctx context.Context, tenant tenants.Tenant, wanted ...j
 	return nil
 }
 
-// errUnknown says that no such work comes again and again.
+// errUnknown says that no periodic or shared work of a kind is registered.
 var errUnknown = errors.New("nobody registered it")
 
 // errRefused says that a job cannot be kept.

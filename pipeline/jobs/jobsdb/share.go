@@ -19,9 +19,9 @@ type shared struct {
 	wake <-chan struct{}
 }
 
-// Share registers work that every process that runs jobs does at a pace, and once
-// when it starts: the work itself sees to it that what one process does, no other does. A pass
-// that fails is not tried again before the next is due.
+// Share registers work that every process with jobs does at a pace, and once at its start. The work itself
+// must make sure that no two processes handle the same item. A failed pass is not retried before the next one
+// is due.
 func (r *Runner) Share(kind jobs.Kind, pace jobs.Interval, timeout time.Duration, do func(ctx context.Context) error) {
 	r.config.Metrics.known(kind)
 	wake := make(chan struct{}, 1)
@@ -32,8 +32,8 @@ func (r *Runner) Share(kind jobs.Kind, pace jobs.Interval, timeout time.Duration
 	}})
 }
 
-// startLoops begins to do what is shared and to hear what is woken, until the function that it
-// returns is called, which waits for passes to end: for a while, then it ends them.
+// startLoops starts the loops for shared work and for wakes. The returned function stops them: it waits a
+// while for passes to end, then cancels them.
 func (r *Runner) startLoops() (stop func()) {
 	taking, noMore := context.WithCancel(context.Background())
 	working, end := context.WithCancel(context.Background())
@@ -55,7 +55,7 @@ func (r *Runner) startLoops() (stop func()) {
 	}
 }
 
-// loop does a pass now and again and again until no more are to be begun.
+// loop runs passes until taking ends.
 func (s *shared) loop(taking, working context.Context) {
 	for taking.Err() == nil {
 		s.pass(working)

@@ -9,12 +9,12 @@ import (
 	"palimpsest/pipeline/jobs"
 )
 
-// wakeAgain is the pause before a kind is woken again whose pass was under way: what it was woken for may
-// have come after that pass looked.
+// wakeAgain is the pause before another wake of a kind whose pass was under way, since that pass may have
+// looked before the reason for the wake arose.
 const wakeAgain = time.Second
 
-// Wake has the next pass of kinds that Every or Share have registered come early: there is
-// something for them. It never waits, and does nothing where others are to run jobs.
+// Wake starts the next pass of kinds registered by Every or Share early. It never blocks, and is a no-op if
+// the Runner is idle.
 func (r *Runner) Wake(kinds ...jobs.Kind) {
 	for _, kind := range kinds {
 		select {
@@ -24,7 +24,7 @@ func (r *Runner) Wake(kinds ...jobs.Kind) {
 	}
 }
 
-// loopWoken keeps a job of what Every has registered each time that it is woken, until ctx ends.
+// loopWoken enqueues a job of a kind registered by Every for each wake, until ctx ends.
 func (r *Runner) loopWoken(ctx context.Context, kind jobs.Kind) {
 	for {
 		select {
@@ -42,8 +42,8 @@ func (r *Runner) loopWoken(ctx context.Context, kind jobs.Kind) {
 	}
 }
 
-// bring has a pass of a kind come, and reports whether nothing more is to be done: while one is under
-// way, another has to be brought.
+// bring enqueues a pass of a kind and reports whether the wake is handled. It is not while another pass is
+// under way.
 func (r *Runner) bring(ctx context.Context, kind jobs.Kind) bool {
 	kept, err := r.client.Insert(ctx, args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// args is all that is kept of a job: never anything of what its lane holds.
+// args are the stored fields of a job. They never include the lane's content.
 type args struct {
 	Workspace tenants.WorkspaceID `json:"workspace"`
 	Lane      uuid.UUID           `json:"lane"`
@@ -35,8 +35,8 @@ type worker struct {
 	limits jobs.Limits
 	do     jobs.Handler
 
-	periodic bool        // it comes again in any case
-	failing  atomic.Bool // where periodic: the last pass of this process failed
+	periodic bool        // registered by Every
+	failing  atomic.Bool // the last periodic pass of this process failed
 }
 
 // Timeout implements river.Worker.
@@ -66,7 +66,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	case later:
 		w.ended(putOff, began)
 		return river.JobSnooze(max(0, again.At.Sub(config.Now())))
-	case errors.Is(ctx.Err(), context.Canceled): // the program ends: someone else goes on
+	case errors.Is(ctx.Err(), context.Canceled): // the program ends, so another process goes on
 		w.ended(givenBack, began)
 		return river.JobSnooze(0)
 	case w.periodic:
@@ -93,8 +93,7 @@ func (w *worker) ended(outcome string, began time.Time) {
 	}
 }
 
-// tell tells of work that comes again and again when it begins to fail and when it
-// goes well again.
+// tell logs when periodic work begins to fail and when it recovers.
 func (w *worker) tell(ctx context.Context, err error) {
 	log := w.runner.config.Log
 	switch {
@@ -106,7 +105,7 @@ func (w *worker) tell(ctx context.Context, err error) {
 	}
 }
 
-// protected does a job; a panic is an error.
+// protected does a job and turns a panic into an error.
 func (w *worker) protected(ctx context.Context, args args) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

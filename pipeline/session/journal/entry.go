@@ -21,16 +21,16 @@ import (
 	"palimpsest/tenants"
 )
 
-// suffix ends the name of an entry's file; what was not written to its end has another.
+// suffix ends the name of a complete entry's file. An incomplete file has another suffix.
 const suffix = ".epoch"
 
-// maxEntry bounds what an entry may unpack to, in bytes.
+// maxEntry bounds the unpacked size of an entry, in bytes.
 const maxEntry = 512 << 20
 
-// errUnreadable says that an entry is not as it was written.
+// errUnreadable says that an entry was damaged after it was written.
 var errUnreadable = errors.New("the entry is damaged")
 
-// entry is an epoch that waits, as its file's name tells of it.
+// entry is a waiting epoch, described by its file's name.
 type entry struct {
 	number    uint64
 	workspace tenants.WorkspaceID
@@ -39,11 +39,11 @@ type entry struct {
 	size      int64
 }
 
-// content is what an entry's file holds, packed and sealed.
+// content is the content of an entry's file, packed and sealed.
 type content struct {
 	Seen       session.Update
 	Projection session.Projection
-	Empty      []int // parts that stand for no message: not nil, though gob says so
+	Empty      []int // parts without a message, whose Raw is empty and not nil, a difference that gob loses
 	Entries    int   // messages of Seen that follow
 }
 
@@ -74,7 +74,7 @@ func entryOf(name string) (entry, error) {
 	return one, errors.Join(errs[:]...)
 }
 
-// load finds what waits from before.
+// load finds the entries of earlier processes.
 func (j *Journal) load() error {
 	files, err := os.ReadDir(j.config.Dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *Journal) load() error {
 	}
 	for _, file := range files {
 		if !strings.HasSuffix(file.Name(), suffix) {
-			_ = os.Remove(filepath.Join(j.config.Dir, file.Name())) // the program ended while it was written
+			_ = os.Remove(filepath.Join(j.config.Dir, file.Name())) // an incomplete file of a program that has ended
 			continue
 		}
 		one, err := entryOf(file.Name())
@@ -127,7 +127,7 @@ func (j *Journal) keep(ctx context.Context, update session.Update, projection se
 	return nil
 }
 
-// read returns what an entry holds.
+// read returns the content of an entry.
 func (j *Journal) read(ctx context.Context, one entry) (content, error) {
 	sealed, err := os.ReadFile(filepath.Join(j.config.Dir, one.name()))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func (j *Journal) read(ctx context.Context, one entry) (content, error) {
 	return unpack(packed)
 }
 
-// reserve gives an entry a number and room.
+// reserve assigns a number and space to an entry.
 func (j *Journal) reserve(one *entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -157,11 +157,11 @@ func (j *Journal) reserve(one *entry) error {
 	one.number = j.next
 	j.next++
 	j.bytes += one.size
-	j.lanes[one.lane]++ // what comes behind it waits, too
+	j.lanes[one.lane]++ // later epochs of the lane wait, too
 	return nil
 }
 
-// release takes back what reserve gave.
+// release undoes reserve.
 func (j *Journal) release(one entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -176,7 +176,7 @@ func (j *Journal) waiting() []entry {
 	return slices.Clone(j.entries)
 }
 
-// add notes an entry. The caller holds the lock.
+// add inserts an entry in order. The caller holds the lock.
 func (j *Journal) add(one entry) {
 	at, _ := slices.BinarySearchFunc(j.entries, one, func(a, b entry) int {
 		if a.number < b.number {
@@ -189,9 +189,9 @@ func (j *Journal) add(one entry) {
 	j.bytes += one.size
 }
 
-// remove deletes an entry that is stored.
+// remove deletes a stored entry.
 func (j *Journal) remove(one entry) {
-	_ = os.Remove(filepath.Join(j.config.Dir, one.name())) // else it is stored once more, which changes nothing
+	_ = os.Remove(filepath.Join(j.config.Dir, one.name())) // if that fails, it is stored again without effect
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.entries = slices.DeleteFunc(j.entries, func(other entry) bool { return other.number == one.number })
@@ -199,7 +199,7 @@ func (j *Journal) remove(one entry) {
 	j.forget(one.lane)
 }
 
-// forget counts an entry of a lane less. The caller holds the lock.
+// forget decrements a lane's count. The caller holds the lock.
 func (j *Journal) forget(lane uuid.UUID) {
 	if j.lanes[lane]--; j.lanes[lane] == 0 {
 		delete(j.lanes, lane)
@@ -230,11 +230,11 @@ func write(dir, name string, bytes []byte) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// format begins what a file holds, before it is sealed.
+// format is the first byte of a file, before it is sealed.
 const format = 2
 
-// pack returns content as a file holds it: the messages follow it one by one, for gob keeps a
-// whole value in memory while it writes it.
+// pack returns content in its file format. The messages follow one by one, because gob keeps a whole value in
+// memory while it writes it.
 func pack(held content) ([]byte, error) {
 	entries := held.Seen.Entries
 	held.Seen.Entries, held.Entries = nil, len(entries)

@@ -17,31 +17,31 @@ import (
 	"palimpsest/tenants"
 )
 
-// peersInserts is how many of a lane's inserts other processes find: its newest.
+// peersInserts is how many of a lane's newest inserts other processes find.
 const peersInserts = 32
 
-// Inject stores inserts as its Store does, and shows them to other processes, which may not reach the
-// store just then, or hear of them late.
+// Inject stores inserts as its Store does and offers them to other processes, because they may be unable to
+// reach the store or learn of the inserts late.
 func (j *Journal) Inject(ctx context.Context, update session.Update, inserts []session.Insert) error {
 	if err := j.Store.Inject(ctx, update, inserts); err != nil || j.config.Peers == nil {
 		return err
 	}
 	workspace := update.Scope.Workspace
 	if key, err := j.config.Keys.Key(ctx, workspace); err == nil {
-		_ = j.config.Peers.offerInserts(ctx, key, workspace, update.Lane, inserts) // others find them in the store
+		_ = j.config.Peers.offerInserts(ctx, key, workspace, update.Lane, inserts) // if that fails, others find them in the store
 	}
 	return nil
 }
 
-// Withdraw removes inserts from the store as its Store does, and no longer shows them.
+// Withdraw removes inserts from the store as its Store does, and withdraws their offer.
 func (j *Journal) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error {
 	if j.config.Peers != nil {
-		_ = j.config.Peers.withdrawInserts(ctx, workspace, lane, from) // they are not shown for long
+		_ = j.config.Peers.withdrawInserts(ctx, workspace, lane, from) // if that fails, the offer expires soon
 	}
 	return j.Store.Withdraw(ctx, workspace, lane, from)
 }
 
-// offerInserts shows inserts of a lane that the store has.
+// offerInserts offers stored inserts of a lane.
 func (p *Peers) offerInserts(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, inserts []session.Insert) error {
 	fields := make(map[string]any, len(inserts))
 	var gone []string
@@ -65,7 +65,7 @@ func (p *Peers) offerInserts(ctx context.Context, key *archive.Key, workspace te
 	})
 }
 
-// withdrawInserts no longer shows inserts of a lane from a number on.
+// withdrawInserts removes the offers of a lane's inserts from a number on.
 func (p *Peers) withdrawInserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error {
 	gone := make([]string, peersInserts)
 	for i := range gone {
@@ -74,7 +74,7 @@ func (p *Peers) withdrawInserts(ctx context.Context, workspace tenants.Workspace
 	return p.ask(ctx, func(ctx context.Context) error { return p.client.HDel(ctx, insertsOf(workspace, lane), gone...).Err() })
 }
 
-// openInserts returns inserts of a lane, by their numbers, from the fields that offerInserts has set.
+// openInserts returns the inserts of a lane, by number, from the fields that offerInserts has set.
 func openInserts(key *archive.Key, lane uuid.UUID, fields map[string]string) ([]session.Insert, error) {
 	inserts := make([]session.Insert, 0, len(fields))
 	for number, sealed := range fields {

@@ -1,5 +1,5 @@
-// Package journal keeps compactions on the local disk while the store does not answer, so
-// that a session which outgrows its window then goes on, and hands them over once it does.
+// Package journal keeps compactions on the local disk while the store does not answer, so that a session that
+// outgrows its window can go on. It hands them over once the store answers again.
 package journal
 
 import (
@@ -23,17 +23,17 @@ const (
 	storeTimeout = 2 * time.Second
 	// replayTimeout bounds how long the store may take for one entry.
 	replayTimeout = 30 * time.Second
-	// keepFor is after how long an entry is deleted that the store never takes: its
-	// workspace was deleted meanwhile.
+	// keepFor is the age at which an entry is deleted that the store never accepts because its workspace was
+	// deleted.
 	keepFor = 7 * 24 * time.Hour
-	// DefaultBytes bounds what a journal holds.
+	// DefaultBytes is the default size limit of a journal.
 	DefaultBytes = 1 << 30
 )
 
 // ErrFull says that a journal has no room for an entry.
 var ErrFull = errors.New("the local journal is full")
 
-// Config says where a Journal keeps its entries.
+// Config configures a Journal.
 type Config struct {
 	Dir      string
 	MaxBytes int64
@@ -41,18 +41,18 @@ type Config struct {
 	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
-	Outage   *session.Outage // of Store: prompts do not wait for it then
+	Outage   *session.Outage // of Store, during which prompts do not wait for it
 
-	Peers *Peers // where other processes find what waits here; nil if there is no such place
+	Peers *Peers // offers waiting epochs to other processes; optional
 
-	// IsAway reports whether an error of Keys says that they do not answer for now.
+	// IsAway reports whether an error of Keys is temporary.
 	IsAway func(error) bool
 
-	// Overtaken hears of a lane of which another process has made the epoch first.
+	// Overtaken is notified of a lane whose epoch another process made first.
 	Overtaken func(lane uuid.UUID)
 }
 
-// Journal is a Store that keeps an epoch on the disk where its Store fails.
+// Journal is a Store that keeps an epoch on the disk if its Store fails.
 type Journal struct {
 	session.Store
 
@@ -72,17 +72,18 @@ type Journal struct {
 type Stats struct {
 	Entries int
 	Bytes   int64
-	Kept    int // entries that were ever written by this process
+	Kept    int // entries that this process has written in total
 }
 
-// Stats returns how much waits.
+// Stats returns how much waits on the disk.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return Stats{Entries: len(j.entries), Bytes: j.bytes, Kept: j.kept}
 }
 
-// New returns the journal of a directory, which it makes, with what waits there from before.
+// New returns the journal of a directory, with the entries of earlier processes. It creates the directory if
+// needed.
 func New(config Config) (*Journal, error) {
 	j := &Journal{Store: config.Store, config: config, lanes: make(map[uuid.UUID]int)}
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
@@ -94,15 +95,15 @@ func New(config Config) (*Journal, error) {
 	return j, nil
 }
 
-// Commit stores an epoch as its Store does. Where that is away, or does not answer in time, it
-// is durable on the local disk when Commit returns, unless the epoch can wait.
+// Commit stores an epoch as its Store does. If the store is away or too slow, the epoch is durable on the
+// local disk when Commit returns, unless the epoch can wait.
 func (j *Journal) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	err := session.ErrAway
 	if !j.holds(update.Lane) && !j.config.Outage.Lasts() {
 		asking, cancel := context.WithTimeout(ctx, storeTimeout)
 		err = j.Store.Commit(asking, update, projection)
 		cancel()
-		if ctx.Err() != nil { // it says nothing of the store
+		if ctx.Err() != nil { // the error is not the store's
 			return err
 		}
 		j.config.Outage.Note(err)
@@ -121,8 +122,8 @@ func (j *Journal) Commit(ctx context.Context, update session.Update, projection 
 	return nil
 }
 
-// offer shows an epoch to other processes: one that the store has, too, because they may not reach
-// that just now, or hear of it late.
+// offer offers an epoch to other processes. It does so for stored epochs, too, because others may be unable
+// to reach the store or learn of them late.
 func (j *Journal) offer(ctx context.Context, update session.Update, projection session.Projection, isStored bool) {
 	if j.config.Peers == nil {
 		return
@@ -136,8 +137,8 @@ func (j *Journal) offer(ctx context.Context, update session.Update, projection s
 	}
 }
 
-// Shown returns what other processes have offered of a lane whose newest epoch has a number here. Of two
-// epochs with the same number that wait, the one that was offered first is that of all processes.
+// Shown returns the state that other processes have offered of a lane with have as its newest epoch here. Of
+// two waiting epochs with the same number, the one offered first is valid for all processes.
 func (j *Journal) Shown(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Shown, error) {
 	if j.config.Peers == nil {
 		return session.Shown{}, nil
@@ -155,19 +156,18 @@ func (j *Journal) Shown(ctx context.Context, workspace tenants.WorkspaceID, lane
 	return shown, err
 }
 
-// holds reports whether epochs of a lane wait here: those behind them have to, too.
+// holds reports whether epochs of a lane wait here, so that later ones must wait, too.
 func (j *Journal) holds(lane uuid.UUID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lanes[lane] > 0
 }
 
-// Replay hands the store what waits, oldest first, until that fails. It may be called at any
-// time.
+// Replay hands the waiting entries to the store, oldest first, until one fails. It may be called at any time.
 func (j *Journal) Replay(ctx context.Context) {
 	j.replaying.Lock()
 	defer j.replaying.Unlock()
-	failed := map[uuid.UUID]bool{} // lanes whose later entries have to wait
+	failed := map[uuid.UUID]bool{} // lanes with later entries that must wait
 	for _, one := range j.waiting() {
 		if ctx.Err() != nil || failed[one.lane] {
 			continue
@@ -176,7 +176,7 @@ func (j *Journal) Replay(ctx context.Context) {
 		switch {
 		case err == nil:
 			j.remove(one)
-		case ctx.Err() != nil || errors.Is(err, session.ErrAway) || j.config.IsAway(err): // not because of the entry
+		case ctx.Err() != nil || errors.Is(err, session.ErrAway) || j.config.IsAway(err): // not the entry's fault
 			return
 		case j.config.Now().Sub(one.at) > keepFor:
 			j.config.Log.ErrorContext(ctx, "epoch on the local disk is deleted after seven days", "workspace", one.workspace, "lane", one.lane, "error", err)
@@ -187,8 +187,8 @@ func (j *Journal) Replay(ctx context.Context) {
 	}
 }
 
-// handOver stores what an entry holds. Where another process was first with the epoch its
-// originals are stored all the same.
+// handOver stores the content of an entry. If another process was first with the epoch, its originals are
+// still stored.
 func (j *Journal) handOver(ctx context.Context, one entry) error {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()

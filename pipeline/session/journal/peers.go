@@ -18,24 +18,24 @@ import (
 const (
 	// peersTimeout bounds how long a prompt waits for Redis.
 	peersTimeout = 100 * time.Millisecond
-	// peersKeep is how long other processes find an epoch there that waits for the store. By then
-	// it is in the store, or the store has been away for so long that providers' caches have gone cold.
+	// peersKeep is how long Redis keeps a waiting epoch for other processes. By then it is in the store, or
+	// the store has been away for so long that providers' caches have expired.
 	peersKeep = 10 * time.Minute
-	// peersKeepStored is how long they find one that the store has: longer than a process takes
-	// the store for away after one answer that came too late.
+	// peersKeepStored is how long Redis keeps a stored epoch: longer than a process treats the store as away
+	// after one late answer.
 	peersKeepStored = 30 * time.Second
 )
 
-// peersPut keeps an epoch unless the lane has one that stays.
-// KEYS: the lane. ARGV: the number, the epoch, milliseconds to keep it, the lowest number that stays.
+// peersPut keeps an epoch unless the lane has one that takes precedence. KEYS: the lane. ARGV: the number,
+// the epoch, milliseconds to keep it, the lowest number that takes precedence.
 const peersPut = `
 if tonumber(redis.call('HGET', KEYS[1], 'number') or '0') >= tonumber(ARGV[4]) then return 0 end
 redis.call('HSET', KEYS[1], 'number', ARGV[1], 'epoch', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`
 
-// Peers shows epochs and inserts to all processes, by Redis, so that they send the same prompts while the store
-// is away for all or some of them. What it holds is sealed with the key of its workspace.
+// Peers offers epochs and inserts to all processes through Redis, so that they send the same prompts while
+// the store is away for all or some of them. The content is sealed with the key of its workspace.
 type Peers struct {
 	client redis.UniversalClient
 	put    *redis.Script
@@ -48,8 +48,8 @@ func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
 	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewOutage(now), within: peersTimeout}
 }
 
-// offer shows an epoch to all processes, unless a newer one is there, or one with its number: of those
-// that wait the first is that of all, but one that the store has takes its place. An error says that
+// offer offers an epoch to all processes, unless there is a newer one or one with the same number. The first
+// waiting epoch with a number is valid for all processes, but a stored one replaces it. An error says that
 // Redis does not answer.
 func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, projection session.Projection, isStored bool) error {
 	keep, stays := peersKeep, projection.Number
@@ -70,7 +70,7 @@ func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.W
 	return nil
 }
 
-// shown returns what processes have offered of a lane: the newest epoch, and inserts.
+// shown returns the newest epoch and the inserts that processes have offered of a lane.
 func (p *Peers) shown(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Shown, error) {
 	var epoch, inserts *redis.MapStringStringCmd
 	err := p.ask(ctx, func(ctx context.Context) error {
@@ -106,7 +106,7 @@ func (p *Peers) shown(ctx context.Context, key *archive.Key, workspace tenants.W
 	return shown, err
 }
 
-// ask asks Redis, unless it was away a moment ago.
+// ask runs a query on Redis, unless Redis was away a moment ago.
 func (p *Peers) ask(ctx context.Context, question func(ctx context.Context) error) error {
 	if p.away.Lasts() {
 		return session.ErrAway

@@ -11,7 +11,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// written is content as gob writes it.
+// written is content in its gob form.
 type written struct {
 	Seen       writtenSeen
 	Projection session.Projection
@@ -19,8 +19,8 @@ type written struct {
 	Entries    int
 }
 
-// writtenSeen is a session.Update as every version writes it: one list of fields. Gob would write
-// an embedded struct as a field of its own.
+// writtenSeen is a session.Update in the form of every version: one flat list of fields. Gob would write an
+// embedded struct as a nested field.
 type writtenSeen struct {
 	Scope     session.Scope
 	Session   uuid.UUID

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// A fork goes on with the epochs of the lane it left.
+// A fork continues with the epochs of the lane it left.
 const sqlActive = `SELECT l.id, greatest(e.number, l.fork_epoch), l.last_at
 	FROM sessions s JOIN lanes l ON l.workspace_id = $1 AND l.session_id = s.id
 	LEFT JOIN LATERAL (SELECT number FROM epochs WHERE workspace_id = $1 AND lane_id = l.id ORDER BY number DESC LIMIT 1) e ON true
@@ -21,8 +21,8 @@ const sqlActive = `SELECT l.id, greatest(e.number, l.fork_epoch), l.last_at
 		AND (e.number IS NOT NULL OR l.fork_epoch > 0)
 	ORDER BY s.last_at DESC, l.last_at DESC LIMIT $3`
 
-// Active returns the compacted lanes of a workspace that requests have continued since a time: those of
-// the session that was used last first, and no more than most.
+// Active returns at most most compacted lanes of a workspace with requests since a time, from the most
+// recently used sessions first.
 func (s *Store) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) ([]session.Active, error) {
 	var active []session.Active
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {

@@ -17,12 +17,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements of an announcement: the parts of a record by which lanes are found, in a
-// recorder's order, so that neither waits for the other in a circle. The function announce_lanes is for versions
-// before these.
+// The statements of an announcement: the parts of a record by which lanes are found, in the recorder's order,
+// so that there are no deadlocks. The function announce_lanes is for older versions.
 //
-// What is there already is left out by a look-up for each row, not by ON CONFLICT DO NOTHING: that would wait
-// for a recorder which is at the row. What is announced of a lane that has joined another one is that one's.
+// Existing rows are skipped by a look-up for each row and not by ON CONFLICT DO NOTHING, which would wait for
+// a recorder that is writing the row. Announcements of a lane that has joined another one go to that lane.
 const (
 	sqlHurry            = `SELECT set_config('synchronous_commit', 'off', true)`
 	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at, end_user, project, cost_microusd)
@@ -43,9 +42,9 @@ const (
 			AND (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.session) IS NOT NULL
 		ORDER BY id, at
 		ON CONFLICT DO NOTHING`
-	// The end of a request that has left its lane at another process is not the lane's: its
-	// recorder stores it in a fork. OFFSET 0 has the planner take t.lane as it is: under row-level
-	// security it would read all lanes of the workspace for what a subquery says.
+	// The end of a request that has left its lane at another process does not belong to the lane, because its
+	// recorder stores it in a fork. OFFSET 0 has the planner take t.lane as is, since under row-level
+	// security it would read all lanes of the workspace for a subquery.
 	sqlAnnounceHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT DISTINCT ON (head) $1, head, lane, position, at
 		FROM (
@@ -71,8 +70,8 @@ const (
 		FROM (` + sqlHead + `) found JOIN lanes l ON l.workspace_id = $1 AND l.id = found.lane_id`
 )
 
-// Announce has all processes find lanes by the ends of requests that are not recorded yet.
-// A server that fails may forget it again.
+// Announce lets all processes find lanes by the ends of requests that are not recorded yet. A failing server
+// may lose it.
 func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		sessions, keys, lanes, parents           []uuid.UUID
@@ -114,8 +113,8 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 	return nil
 }
 
-// Stands returns, of the lane with a head among heads that lies furthest along, what tells
-// whether it has moved on. It returns session.ErrNotFound if no lane has one.
+// Stands returns the Standing of the lane with the furthest of the given heads, which shows whether the lane
+// has moved on. It returns session.ErrNotFound if no lane has one.
 func (s *Store) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Standing, error) {
 	var standing session.Standing
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {

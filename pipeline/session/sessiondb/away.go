@@ -7,8 +7,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// orAway returns an error that is a session.ErrAway, too, if it says that the database does
-// not answer or takes nothing just now.
+// orAway wraps an error in a session.ErrAway if the database does not answer or accepts no writes now.
 func orAway(err error) error {
 	if !batchdb.IsAway(err) {
 		return err

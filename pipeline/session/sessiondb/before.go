@@ -14,12 +14,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// A history that was left for another one was used before that one began.
+// The previous history was last used before this one began.
 const sqlBefore = `SELECT l.id, l.position FROM lanes l
 	WHERE l.workspace_id = $1 AND l.session_id = $2 AND l.id <> $3 AND l.kind = 'main'
 	ORDER BY l.last_at DESC, l.id DESC LIMIT 1`
 
-// What a client kept stands in the history that it left, under the same hash.
+// Messages that a client kept have the same hash in the history that it left.
 const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT DISTINCT unnest($2::bytea[]) AS hash) kept
 	CROSS JOIN LATERAL (SELECT lane_id, tokens FROM archive_entries WHERE workspace_id = $1 AND hash = kept.hash OFFSET 0) e
 	CROSS JOIN LATERAL (SELECT id, session_id, position, kind, last_at FROM lanes WHERE workspace_id = $1 AND id = e.lane_id OFFSET 0) l
@@ -27,9 +27,8 @@ const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT 
 	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5 AND s.upstream = $6 AND s.end_user = $7
 	GROUP BY l.id, l.position, l.last_at ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
 
-// Holding returns the lane of a main conversation of the scope, other than lane, that
-// holds most of the messages named by their hashes, the one used last of several. It
-// returns session.ErrNotFound if it does not exist.
+// Holding returns the main lane of the scope, other than lane, that holds most of the messages with the given
+// hashes. A tie goes to the most recently used lane. It returns session.ErrNotFound if there is no such lane.
 func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.LaneMatch, error) {
 	hashes := make([][]byte, len(messages))
 	for i := range messages {
@@ -46,9 +45,8 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 	return held, batchdb.Wrapf(err, "lane that holds %d messages", len(messages))
 }
 
-// Before returns the lane of a session's main conversation that was used last before
-// another one was opened, and how many messages it has. It returns
-// session.ErrNotFound if it does not exist.
+// Before returns the most recently used lane of a session's main conversation before another one was opened,
+// and its length in messages. It returns session.ErrNotFound if there is no such lane.
 func (s *Store) Before(ctx context.Context, workspace tenants.WorkspaceID, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBefore, workspace, sessionID, lane).Scan(&left, &messages)

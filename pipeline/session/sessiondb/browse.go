@@ -50,7 +50,7 @@ const (
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 )
 
-// sessionColumns are the columns of listRow but for those of a bounded look.
+// sessionColumns returns the columns of listRow, except those of a bounded look.
 func sessionColumns() string {
 	return sums.SQL(sessionSums(), "%", ", ") + otherColumns
 }
@@ -79,12 +79,12 @@ type listRow struct {
 	Rehydrated bool `gorm:"column:rehydrated"`
 	EndUser    string
 
-	// Of a bounded look: whether the query finds it, and which it is, from 1.
+	// For a bounded look: whether the row matches the query, and its number, from 1.
 	Fits  bool `gorm:"column:fits"`
 	Place int  `gorm:"column:place"`
 }
 
-// Browser shows sessions to people and takes what they ask of them: pins, orders, deletion.
+// Browser reads sessions for people and applies their requests: pins, orders, deletion.
 type Browser struct{ *core }
 
 func (r listRow) overview() session.Overview {
@@ -97,8 +97,8 @@ func (r listRow) overview() session.Overview {
 	}
 }
 
-// Sessions returns a page of a workspace's sessions, the most recently active
-// first. It returns session.ErrCursor for a cursor that it did not hand out.
+// Sessions returns a page of a workspace's sessions, the most recently active first. It returns
+// session.ErrCursor for an invalid cursor.
 func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error) {
 	limit := filter.Limit
 	if limit <= 0 {
@@ -140,7 +140,7 @@ func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, fi
 	return page, nil
 }
 
-// pageOf returns what was found, and where to go on.
+// pageOf returns the found sessions and the cursor of the next page.
 func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 	var page session.Page
 	for i, row := range rows {
@@ -158,8 +158,8 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 	return page
 }
 
-// IDs returns up to limit sessions of a workspace whose ids follow one, in order; for
-// uuid.Nil the first ones.
+// IDs returns up to limit sessions of a workspace whose ids follow after, in order. uuid.Nil starts at the
+// first.
 func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -168,8 +168,7 @@ func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after u
 	return ids, batchdb.Wrapf(err, "list sessions")
 }
 
-// Session returns a session with its lanes. It returns session.ErrNotFound if the
-// workspace has none with that id.
+// Session returns a session with its lanes, or session.ErrNotFound.
 func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error) {
 	var detail session.Detail
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -218,8 +217,7 @@ func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]sessio
 	}, sqlOfLanes, workspace, id)
 }
 
-// Projection returns a lane's newest projection, its own or one it took over. It
-// returns session.ErrNotFound if it does not exist.
+// Projection returns a lane's newest projection, its own or an inherited one, or session.ErrNotFound.
 func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error) {
 	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
@@ -239,7 +237,7 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 	return projection, batchdb.Wrapf(err, "projection of lane %s", lane)
 }
 
-// Epochs returns a lane's epochs, oldest first, with those it took over.
+// Epochs returns a lane's epochs, oldest first, including inherited ones.
 func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error) {
 	var epochs []session.EpochOverview
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -253,7 +251,7 @@ func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane
 	return epochs, batchdb.Wrapf(err, "epochs of lane %s", lane)
 }
 
-// place returns where a page in an order ends whose last row this is.
+// place returns the end of a page, in an order, whose last row this is.
 func (r listRow) place(by session.SortKey) place {
 	switch by {
 	case session.ByNet:
@@ -265,13 +263,13 @@ func (r listRow) place(by session.SortKey) place {
 	}
 }
 
-// place is where a page of sessions ends.
+// place is the end of a page of sessions.
 type place struct {
-	value int64 // that the list is ordered by; of a time its microseconds
+	value int64 // sort value; for a time its microseconds
 	id    uuid.UUID
 }
 
-// sortColumn returns what a list is ordered by.
+// sortColumn returns the column of a list's order.
 func sortColumn(by session.SortKey) string {
 	switch by {
 	case session.ByNet:
@@ -290,7 +288,7 @@ func orderOf(sort session.Sort) string {
 	return sortColumn(sort.By) + " DESC, id DESC"
 }
 
-// behind returns the condition for what follows a place in an order, with its values.
+// behind returns the condition for rows after a place in an order, with its values.
 func (p place) behind(sort session.Sort) (condition string, values []any) {
 	sign := map[bool]string{false: "<", true: ">"}[sort.Up]
 	var value any = p.value
@@ -318,7 +316,7 @@ func parseCursor(cursor string) (*place, error) {
 	return &place{value: micros, id: uuid.UUID(packed[8:])}, nil
 }
 
-// uuidArray returns ids as Postgres writes an array: gorm would spread a slice.
+// uuidArray returns ids as a Postgres array, because gorm would spread a slice.
 func uuidArray(ids []uuid.UUID) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {

@@ -21,8 +21,8 @@ type countRow struct {
 	Looked    int
 }
 
-// Counts returns how many sessions each part of a list has by a filter, whose Show and
-// Cursor are not looked at, and how many the workspace has: session.MostCounted at most.
+// Counts returns how many sessions match a filter in each part of the list, and how many the workspace has,
+// each at most session.MostCounted. It ignores the filter's Show and Cursor.
 func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error) {
 	filter.Show, filter.Cursor = session.ShowAll, ""
 	var row countRow
@@ -53,8 +53,8 @@ func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filt
 	}, nil
 }
 
-// Active returns how many sessions of a workspace have had a request since a time:
-// session.MostCounted at most.
+// Active returns how many sessions of a workspace have had a request since a time, at most
+// session.MostCounted.
 func (s Browser) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error) {
 	var count int
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -64,7 +64,7 @@ func (s Browser) Active(ctx context.Context, workspace tenants.WorkspaceID, sinc
 	return count, batchdb.Wrapf(err, "count active sessions")
 }
 
-// countParts counts along the index of each part, no further than is told.
+// countParts counts along the index of each part, up to session.MostCounted.
 func countParts(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter, all *gorm.DB) *gorm.DB {
 	part := func(show session.Show) *gorm.DB {
 		filter.Show = show
@@ -77,7 +77,7 @@ func countParts(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filte
 		part(session.ShowConversations), part(session.ShowSingle))
 }
 
-// countFound counts what a query finds where it looks.
+// countFound counts a query's matches among the sessions of its look.
 func countFound(tx *gorm.DB, look look, filter session.Filter) *gorm.DB {
 	counted := func(show session.Show, name string) string {
 		return "count(*) FILTER (WHERE fits AND " + shown()[show] + ") AS " + name

@@ -13,10 +13,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// sqlDecisions finds for each lane of a session the lanes whose projections it has,
-// above their fork and up to where it left them, and adds up its exchanges under
-// each to the epoch that made it. That a projection is above 0 says again what the
-// fork says: it is what the index of projections is of.
+// sqlDecisions finds for each lane of a session the lanes whose projections it has, above their fork and up
+// to the number at which it left them, and sums its exchanges by epoch. The condition that a projection is
+// above 0 is redundant, but required for the index of projections.
 const sqlDecisions = `WITH RECURSIVE line AS (
 		SELECT l.id AS lane, l.id AS maker, l.parent_id, l.fork_epoch AS above, 2147483647 AS upto
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
@@ -42,8 +41,8 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 		) made ON true
 	WHERE l.workspace_id = $1 AND l.session_id = $2 ORDER BY o.created_at, o.number`
 
-// Decisions returns the epochs of a session, oldest first, with what each was to
-// save and has saved so far in all lanes that have its projection.
+// Decisions returns the epochs of a session, oldest first, each with its predicted savings and its savings so
+// far in all lanes that have its projection.
 func (s Browser) Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error) {
 	var decisions []cost.Decision
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {

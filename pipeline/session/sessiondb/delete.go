@@ -15,10 +15,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements of a deletion of sessions, in order. What their lanes and answers
-// held is locked before it is looked at once more: a writer that stores the same
-// message in the meantime either comes first and keeps it, or waits and stores
-// it again.
+// The statements of a deletion of sessions, in order. The objects of their lanes and answers are locked
+// before they are checked again. A writer of the same message in the meantime therefore either comes first
+// and keeps it, or waits and stores it again.
 const (
 	sqlLock       = `SELECT id FROM sessions WHERE workspace_id = $1 AND id = $2 FOR UPDATE`
 	sqlLaneIDs    = `SELECT id FROM lanes WHERE workspace_id = $1 AND session_id = ANY($2::uuid[]) ORDER BY id`
@@ -27,7 +26,7 @@ const (
 		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = ANY($2::uuid[]) AND answer IS NOT NULL`
 	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, error_text = NULL, session_id = NULL, lane_id = NULL
 		WHERE workspace_id = $1 AND session_id = ANY($2::uuid[])`
-	// The id of an end user stays no longer than their sessions.
+	// An end user's own id is deleted with their last session.
 	sqlDelete = `WITH gone AS (DELETE FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[]) RETURNING end_user)
 		UPDATE end_users u SET name = NULL WHERE u.workspace_id = $1 AND u.name IS NOT NULL AND u.id IN (SELECT end_user FROM gone WHERE end_user <> '')
 			AND NOT EXISTS (SELECT FROM sessions s WHERE s.workspace_id = $1 AND s.end_user = u.id AND s.end_user <> '' AND s.id <> ALL($2::uuid[]))`
@@ -40,9 +39,9 @@ const (
 	sqlDoomObjects   = `UPDATE archive_objects SET place = 2, bytes = NULL` + sqlUnheld + ` AND segment_id IS NOT NULL` // archivedb.Mover deletes them in the bucket
 )
 
-// Delete removes a session: its lanes, heads, projections, archived messages and
-// answers, except messages that another session holds too. What its exchanges
-// cost stays, as exchanges of no session and without a report. It returns session.ErrNotFound if the workspace has no such session.
+// Delete removes a session: its lanes, heads, projections, archived messages and answers, except messages
+// that another session also holds. The cost of its exchanges remains, as exchanges without a session and
+// without a report. It returns session.ErrNotFound if the workspace has no such session.
 func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
 	workspace := tenant.Workspace()
 	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -59,7 +58,7 @@ func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 	return batchdb.Wrapf(err, "delete session %s", id)
 }
 
-// deleteSessions deletes sessions whose rows are locked, and tells all replicas.
+// deleteSessions deletes sessions with locked rows and notifies all replicas.
 func deleteSessions(tx *gorm.DB, workspace tenants.WorkspaceID, ids []uuid.UUID) error {
 	lanes, err := batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlLaneIDs, workspace, ids)
 	if err != nil {
@@ -94,7 +93,7 @@ func deleteRows(tx *gorm.DB, workspace tenants.WorkspaceID, ids []uuid.UUID) err
 	return nil
 }
 
-// column returns the only column of a statement about one row of a workspace.
+// column returns the only column of a statement on one row of a workspace.
 func column[V any](tx *gorm.DB, statement string, workspace tenants.WorkspaceID, id uuid.UUID) ([]V, error) {
 	return batchdb.Rows(tx, pgx.RowTo[V], statement, workspace, id)
 }

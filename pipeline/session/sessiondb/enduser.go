@@ -20,12 +20,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// UsersChannel is where an erasure of an end user is told to all replicas: the id of the workspace. Answers
-// that are kept in memory are dropped, and patterns are read again.
+// UsersChannel notifies all replicas of an end user's erasure, with the id of the workspace, so that they
+// drop answers cached in memory and read patterns again.
 const UsersChannel = "palimpsest_end_users"
 
-// The statements about end users while exchanges are recorded. An erasure takes the lock for itself, so a record
-// comes before it as a whole, or sees it.
+// The statements about end users for recording exchanges. An erasure takes the lock exclusively, so a record
+// either comes completely before it or sees it.
 const (
 	sqlShareUsers = `SELECT pg_advisory_xact_lock_shared(key) FROM unnest($1::bigint[]) AS key`
 	sqlErased     = `SELECT id, erased_at FROM end_users WHERE workspace_id = $1 AND id = ANY($2::text[]) AND erased_at IS NOT NULL`
@@ -37,14 +37,14 @@ const (
 	sqlUserNames = `SELECT id, name FROM end_users WHERE workspace_id = $1 AND id = ANY($2::text[]) AND name IS NOT NULL`
 )
 
-// The statements of an erasure, in order, each for a part of what there is.
+// The statements of an erasure, in order, one for each kind of data.
 const (
 	sqlLockUser = `SELECT pg_advisory_xact_lock($1)`
 	sqlErase    = `INSERT INTO end_users (workspace_id, id, erased_at) VALUES ($1, $2, $3)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET name = NULL, erased_at = greatest(end_users.erased_at, excluded.erased_at)`
 	sqlOfUser = `SELECT id, exchanges FROM sessions WHERE workspace_id = $1 AND end_user = $2 AND end_user <> ''
 		ORDER BY id LIMIT $3 FOR UPDATE`
-	// What other people's sessions have shown, too, is not the end user's alone.
+	// A pattern that other people's sessions also show does not belong to the end user alone.
 	sqlUserPatterns = `DELETE FROM patterns p WHERE workspace_id = $1 AND source = 'mined'
 		AND EXISTS (SELECT FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id AND e.session_id = ANY($2::uuid[]))
 		AND NOT EXISTS (SELECT FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id AND e.session_id <> ALL($2::uuid[]))`
@@ -56,7 +56,7 @@ const (
 		UPDATE exchanges SET end_user = NULL, error_text = NULL FROM gone WHERE exchanges.workspace_id = $1 AND exchanges.id = gone.exchange_id`
 )
 
-// eraseSessions and eraseRequests bound what one transaction of an erasure deletes: others wait for what it locks.
+// eraseSessions and eraseRequests bound one transaction of an erasure, because others wait for its locks.
 const (
 	eraseSessions = 200
 	eraseRequests = 5000
@@ -168,7 +168,7 @@ func (s Browser) nameUsers(ctx context.Context, workspace tenants.WorkspaceID, s
 	return err
 }
 
-// recordUnerased runs record for exchanges but those of end users who have been erased since.
+// recordUnerased runs record for exchanges, except those from before their end user's erasure.
 func recordUnerased(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update, record func([]session.Update) error) error {
 	erased, err := erasedAmong(tx, workspace, updates)
 	if err != nil {
@@ -191,13 +191,13 @@ func recordUnerased(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		return err
 	}
 	for i, place := range places {
-		updates[place] = rest[i] // record may have moved it
+		updates[place] = rest[i] // record may have moved it to another lane
 	}
 	return nil
 }
 
-// erasedAmong returns when end users of exchanges were erased, of those who were. Until the end of
-// the transaction no other one is.
+// erasedAmong returns the times of erasure of the erased end users of exchanges. No other of these users can
+// be erased until the end of the transaction.
 func erasedAmong(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (map[string]time.Time, error) {
 	users := usersOf(updates)
 	if len(users) == 0 {
@@ -217,7 +217,7 @@ func erasedAmong(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 	return erased, err
 }
 
-// shareUsers has erasures of end users wait for the end of the transaction.
+// shareUsers makes erasures of end users wait for the end of the transaction.
 func shareUsers(tx *gorm.DB, workspace tenants.WorkspaceID, users []string) error {
 	if len(users) == 0 {
 		return nil
@@ -230,7 +230,7 @@ func shareUsers(tx *gorm.DB, workspace tenants.WorkspaceID, users []string) erro
 	return batchdb.Later(tx, sqlShareUsers, keys)
 }
 
-// usersOf returns the end users of exchanges, each once.
+// usersOf returns the end users of exchanges without duplicates.
 func usersOf(updates []session.Update) []string {
 	var users []string
 	for i := range updates {
@@ -242,7 +242,7 @@ func usersOf(updates []session.Update) []string {
 	return slices.Compact(users)
 }
 
-// userKey is what a lock for an end user is taken on.
+// userKey is the key of an end user's lock.
 func userKey(workspace tenants.WorkspaceID, user string) int64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "erase end user %s %s", workspace, user))
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // the bits are kept
@@ -275,5 +275,5 @@ func sealName(key *archive.Key, user, name string) []byte {
 	return key.Seal(aboutUser(user), bytes.ToValidUTF8([]byte(name), nil))
 }
 
-// aboutUser is what the sealed id of an end user is bound to, beside its workspace.
+// aboutUser is the associated data of an end user's sealed id, besides its workspace.
 func aboutUser(user string) []byte { return []byte("end user " + user) }

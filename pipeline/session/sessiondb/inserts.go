@@ -17,13 +17,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// InsertChannel is where new inserts of a lane are told to all replicas, as
-// "workspace/lane/number": the number of the newest.
+// InsertChannel notifies all replicas of a lane's new inserts as "workspace/lane/number", with the newest
+// number.
 const InsertChannel = "palimpsest_inserts"
 
 const (
-	// A lane takes over the inserts that the lane it forked from had then; its own
-	// go on from their number.
+	// A lane inherits the inserts that its parent had at the fork. Its own numbers continue from them.
 	sqlInserts = `WITH RECURSIVE line AS (
 			SELECT id, parent_id, fork_at, fork_insert, 2147483647 AS number, 2147483647 AS covers
 			FROM lanes WHERE workspace_id = $1 AND id = $2
@@ -42,9 +41,8 @@ const (
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
-// Inject stores the session, lane and entries of the update together with new inserts of
-// its lane. All of it is durable when it returns. It returns session.ErrOvertaken if
-// an insert with the number of one of them exists.
+// Inject stores the session, lane and entries of the update together with new inserts of its lane. All of it
+// is durable when it returns. It returns session.ErrOvertaken if one of their numbers is taken.
 func (s *Store) Inject(ctx context.Context, update session.Update, inserts []session.Insert) error {
 	workspace := update.Scope.Workspace
 	key, err := s.keys.Key(ctx, workspace)
@@ -71,8 +69,7 @@ func (s *Store) Inject(ctx context.Context, update session.Update, inserts []ses
 	return batchdb.Wrapf(err, "store %d inserts of lane %s", len(inserts), update.Lane)
 }
 
-// Withdraw removes a lane's own inserts from a number on, and has all replicas read
-// the lane again.
+// Withdraw removes a lane's own inserts with a number of from or more and makes all replicas reload the lane.
 func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error {
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlWithdraw, workspace, lane, from); err != nil {
@@ -83,8 +80,8 @@ func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lan
 	return batchdb.Wrapf(err, "withdraw inserts of lane %s", lane)
 }
 
-// Inserts returns a lane's inserts by number, with those that it took over from the
-// lane it forked from. A lane that the workspace does not have has none.
+// Inserts returns a lane's inserts by number, including inherited ones. It returns an empty list for an
+// unknown lane.
 func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error) {
 	var inserts []session.Insert
 	key, err := s.keys.Key(ctx, workspace)
@@ -110,8 +107,7 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lan
 	return err
 }
 
-// insertsOf reads a lane's inserts by number; taken is the number of the newest one
-// that it took over.
+// insertsOf reads a lane's inserts by number. taken is the number of the newest inherited one.
 func insertsOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var insert session.Insert

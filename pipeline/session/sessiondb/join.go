@@ -24,11 +24,11 @@ const (
 			SELECT id, session_id, parent_id, fork_at, fork_epoch, fork_insert FROM lanes WHERE workspace_id = $1 AND id = j.into_id OFFSET 0
 		) l
 		WHERE j.workspace_id = $1 AND j.lane_id = ANY($2::uuid[])`
-	// Of two processes that record lanes which begin alike, one sees what the other has
-	// recorded. A transaction takes these locks before it locks rows.
+	// These locks make one of two processes that record lanes with the same beginning see the other's record.
+	// A transaction takes them before it locks rows.
 	sqlLockBeginnings = `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`
-	// The lanes with ends that lie on the histories of exchanges of other lanes, the furthest
-	// along first, and what tells which of the two is a part of the other.
+	// The lanes with ends on the histories of exchanges of other lanes, the furthest first, with the data
+	// that decides which of the two is a part of the other.
 	sqlOnTheWay = `SELECT t.place, t.answer, h.position, ` + sqlLaneColumns + `, l.position, l.created_at,
 			(SELECT count(*) FROM lane_entries($1, l.id, 0, h.position)) >= h.position,
 			EXISTS (SELECT FROM lane_entries($1, l.id, t.answer, t.answer + 1) e WHERE e.hash = t.said),
@@ -52,52 +52,51 @@ func (b *berth) columns() []any {
 	return []any{&b.lane, &b.session, &b.Parent, &b.ForkAt, &b.Inherited, &b.Taken}
 }
 
-// onTheWay is a lane whose end lies on the history of an exchange of another one.
+// onTheWay is a lane with an end on the history of another lane's exchange.
 type onTheWay struct {
 	berth
 
 	place    int       // of the exchange
-	opens    bool      // it is the first of its lane that is recorded with these
+	opens    bool      // the exchange is the first of its lane in this batch
 	furthest bool      // no other lane has an end further along
 	answer   int       // place of the first answer among the messages of the exchange, or -1
 	met      int       // messages up to that end
 	tip      int       // messages of the lane's request that went furthest
 	created  time.Time // when the lane's first request came
 	held     bool      // the archive has the messages up to that end
-	said     bool      // it has the first answer of the exchange's history, too
+	said     bool      // it also has the first answer of the exchange's history
 	stored   bool      // the exchange's own lane has messages in the archive
-	ownTip   int       // messages of its request that went furthest
+	ownTip   int       // messages of the longest request of the exchange's lane
 }
 
-// continues reports whether an exchange that opens a lane belongs to this one, as a process
-// would have had it that knew of both.
+// continues reports whether an exchange that opens a lane belongs to this one, as a process that knew both
+// would have decided.
 func (w *onTheWay) continues(one *session.Update) bool {
 	switch {
 	case one.Name != "" || w.answer >= 0 && w.answer < w.met:
 		return true
-	case w.answer < 0: // a run may begin with the words of another: it is one that went on meanwhile
+	case w.answer < 0: // runs may begin with the same words, so the other must have gone on in the meantime
 		return w.tip > w.met && w.created.After(one.At)
 	}
 	return w.tip == w.met || w.said
 }
 
-// joins is what has become of lanes in one record.
+// joins holds the joined lanes of one record.
 type joins struct {
-	into   map[uuid.UUID]berth     // by the lanes that have joined them, now or earlier
-	left   map[uuid.UUID]uuid.UUID // sessions by those of them that the record has exchanges of
-	claims map[int][]end           // by the place of the exchange that has opened its lane
+	into   map[uuid.UUID]berth     // by the lane that has joined, now or earlier
+	left   map[uuid.UUID]uuid.UUID // sessions of joined lanes with exchanges in the record
+	claims map[int][]end           // by the index of the exchange that has opened its lane
 }
 
-// end is where a request of a history has ended that is not known itself.
+// end is the end of an unknown request of a history.
 type end struct {
 	link     conversation.Hash
 	position int
 }
 
-// joinLanes moves exchanges, in place, whose lane is a part of another one: a replica that
-// could not hear of a session has opened a second lane for it. Of two such lanes the one that
-// is recorded later joins the other, with all that is recorded of it from then on. Where the
-// histories differ behind what they share, leaveStrays makes a fork of it.
+// joinLanes moves exchanges, in place, whose lane is a part of another one, because a replica that did not
+// know a session has opened a second lane for it. The lane recorded later joins the other one, with all its
+// later records. If the histories differ after their shared part, leaveStrays makes a fork.
 func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (*joins, error) {
 	j := &joins{left: make(map[uuid.UUID]uuid.UUID), claims: make(map[int][]end)}
 	if err := j.known(tx, workspace, updates); err != nil {
@@ -115,7 +114,7 @@ func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Upd
 			continue
 		}
 		if j.left[was] = session; one.Lane != was {
-			if err := notify(tx, workspace, was, 0); err != nil { // who remembers it looks for the other
+			if err := notify(tx, workspace, was, 0); err != nil { // processes that remember it find the other lane
 				return nil, err
 			}
 		}
@@ -123,8 +122,8 @@ func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Upd
 	return j, nil
 }
 
-// recordParts is record for exchanges of which several may open lanes that begin alike: each
-// such lane has to see what is recorded of those before it.
+// recordParts is record for exchanges of which several may open lanes with the same beginning. It splits the
+// batch so that each such lane sees the records of those before it.
 func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var keys []int64
 	var starts []int
@@ -155,13 +154,13 @@ func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, updates 
 	return nil
 }
 
-// lockBeginnings has others that record lanes which begin alike wait.
+// lockBeginnings makes others that record lanes with the same beginnings wait.
 func lockBeginnings(tx *gorm.DB, keys []int64) error {
 	slices.Sort(keys)
 	return batchdb.Later(tx, sqlLockBeginnings, slices.Compact(keys))
 }
 
-// known reads which lanes of the exchanges have joined others before.
+// known reads which lanes of the exchanges have already joined others.
 func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var lanes []uuid.UUID
 	for i := range updates {
@@ -181,8 +180,8 @@ func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sess
 	}, sqlJoined, workspace, slices.Compact(lanes))
 }
 
-// find looks for the lanes that those of the exchanges are a part of, or the other way round,
-// and notes where earlier requests of their histories have ended.
+// find finds the lanes that the exchanges' lanes are a part of, or the other way round, and notes where
+// earlier requests of their histories ended.
 func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var asked endsAsked
 	var keys []int64
@@ -199,7 +198,7 @@ func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessi
 			keys = append(keys, beginningKey(workspace, one.Links[1]))
 			asked.opens = append(asked.opens, i)
 		} else {
-			ends = slices.DeleteFunc(ends, func(e end) bool { return e.position <= answer }) // others may begin alike
+			ends = slices.DeleteFunc(ends, func(e end) bool { return e.position <= answer }) // other lanes may begin with the same messages
 			if len(ends) == 0 {
 				continue
 			}
@@ -227,8 +226,8 @@ func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessi
 	return nil
 }
 
-// take has the lane of an exchange join one that was found on its way, or the other way round
-// where that one has nothing more.
+// take joins the lane of an exchange to one found on its way, or the other way round if that lane goes no
+// further.
 func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, one *session.Update) error {
 	if _, joined := j.into[one.Lane]; joined {
 		return nil
@@ -256,7 +255,7 @@ func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, 
 	return nil
 }
 
-// endsAsked are the ends of requests that are looked for, column by column.
+// endsAsked holds the ends of requests to look up, column by column.
 type endsAsked struct {
 	opens           []int // places of exchanges that may open a lane
 	places, answers []int
@@ -276,7 +275,7 @@ func (a *endsAsked) add(place int, one *session.Update, ends []end, answer int) 
 	}
 }
 
-// ask returns what lies on the way of exchanges, by their place, the furthest along first.
+// ask returns the lanes on the way of exchanges, by index, the furthest first.
 func (a *endsAsked) ask(tx *gorm.DB, workspace tenants.WorkspaceID) (found []onTheWay, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var way onTheWay
@@ -292,8 +291,8 @@ func (a *endsAsked) ask(tx *gorm.DB, workspace tenants.WorkspaceID) (found []onT
 	return found, err
 }
 
-// move has an exchange belong to the lane that its own has joined, and reports whether it
-// has joined any. A fork of one that has joined is looked for where its history leads.
+// move assigns an exchange to the lane that its own lane has joined, and reports whether there is one. A fork
+// of a joined lane is found again by its history.
 func (j *joins) move(one *session.Update) bool {
 	was := one.Lane
 	into, joined := j.into[was]
@@ -314,19 +313,19 @@ func (j *joins) move(one *session.Update) bool {
 	default:
 		return false
 	}
-	if one.Heat.Projection > 0 { // a number of the lane that is gone
+	if one.Heat.Projection > 0 { // the number is one of the removed lane
 		one.Heat, one.Ahead = session.CacheState{}, nil
 	}
 	return true
 }
 
-// isOpening reports whether an exchange brings the first messages of its lane.
+// isOpening reports whether an exchange adds the first messages of its lane.
 func isOpening(one *session.Update) bool {
 	return one.Parent == uuid.Nil && one.Kind != session.Side && one.HasHead() && one.First() == 0 && len(one.Links) > 1
 }
 
-// endsOf returns where earlier requests of an exchange's history have ended, as far as its
-// entries tell, and the place of the first answer among them, or -1.
+// endsOf returns the ends of earlier requests in an exchange's history, if visible in its entries, and the
+// index of the first answer among them, or -1.
 func endsOf(one *session.Update) (ends []end, answer int) {
 	answer = -1
 	if len(one.Links) == 0 {

@@ -26,8 +26,8 @@ const (
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
 		ON CONFLICT DO NOTHING`
-	// What was announced of a lane that has joined another one becomes that one's, as far as
-	// it may lie on its history. Locked rows are left to the next record.
+	// Announced ends of a joined lane move to the other lane if they may belong to its history. Locked rows
+	// are left to the next record.
 	sqlReclaim = `UPDATE lane_heads h SET lane_id = t.into_lane FROM unnest($2::uuid[], $3::uuid[]) AS t (lane, into_lane)
 		WHERE h.workspace_id = $1 AND h.head = ANY (ARRAY(
 			SELECT head FROM lane_heads WHERE workspace_id = $1 AND lane_id = ANY($2::uuid[]) ORDER BY head FOR NO KEY UPDATE SKIP LOCKED
@@ -51,14 +51,13 @@ const (
 		))`
 )
 
-// beginningKey names what histories with a first message have to be recorded under one by one.
+// beginningKey is the lock key of histories with a first message, which are recorded one by one.
 func beginningKey(workspace tenants.WorkspaceID, first conversation.Hash) int64 {
 	return int64(binary.BigEndian.Uint64(first[:]) ^ binary.BigEndian.Uint64(workspace[8:])) //nolint:gosec // any number does
 }
 
-// keep stores which lanes have joined others and where the requests of opened lanes have ended
-// before, and removes lanes and sessions that hold nothing any more. The exchanges of the updates have
-// been moved to the lanes that they belong to.
+// keep stores which lanes have joined others and the earlier ends of opened lanes, and removes empty lanes
+// and sessions. The exchanges of the updates have already been moved to their lanes.
 func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	if err := j.claim(tx, workspace, updates); err != nil {
 		return fmt.Errorf("ends of requests: %w", err)
@@ -80,8 +79,8 @@ func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessi
 		batchdb.Later(tx, sqlClearLanes, workspace, lanes), batchdb.Later(tx, sqlClearSessions, workspace, sessions))
 }
 
-// claim stores where the requests of histories that a lane was opened with have ended before:
-// what is recorded of them later finds the lane there.
+// claim stores the earlier ends of the histories that opened a lane, so that later records of them find the
+// lane.
 func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		heads     [][]byte
@@ -92,7 +91,7 @@ func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sess
 	for _, place := range slices.Sorted(maps.Keys(j.claims)) {
 		one := &updates[place]
 		for _, known := range j.claims[place] {
-			if one.Parent == uuid.Nil || known.position > one.ForkAt { // else it is its parent's
+			if one.Parent == uuid.Nil || known.position > one.ForkAt { // otherwise the end belongs to its parent
 				heads, lanes = append(heads, known.link[:]), append(lanes, one.Lane)
 				positions, times = append(positions, known.position), append(times, one.At)
 			}

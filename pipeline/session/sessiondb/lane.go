@@ -54,14 +54,14 @@ const (
 		WHERE workspace_id = $1 AND id = $2`
 )
 
-// laneRow is what some exchanges together say of a lane.
+// laneRow combines the state of a lane from several exchanges.
 type laneRow struct {
 	session.Update
 
 	created time.Time
 }
 
-// laneRows brings together what exchanges say of each lane.
+// laneRows combines the exchanges of each lane.
 func laneRows(updates []session.Update) []laneRow {
 	byID := make(map[uuid.UUID]*laneRow)
 	for _, one := range updates {
@@ -123,7 +123,7 @@ func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 		triedAt, fruitless, reasons, triedSizes, triedLimits, forkInserts, keys)
 }
 
-// orNull returns a time as it is stored where the zero one stands for none.
+// orNull returns a time for storing, with NULL for the zero time.
 func orNull(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil
@@ -131,7 +131,7 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-// scanLane reads what is stored of a lane.
+// scanLane reads the stored state of a lane.
 func scanLane(row *sql.Row, found *session.Found) error {
 	var warmAt, triedAt, askedAt sql.NullTime
 	var askedBy uuid.NullUUID
@@ -146,8 +146,7 @@ func scanLane(row *sql.Row, found *session.Found) error {
 	return err
 }
 
-// checkCold returns session.ErrWarm if an epoch would be made for a lane whose
-// provider's cache is alive at a time.
+// checkCold returns session.ErrWarm if the provider's cache of the lane is alive at a time.
 func checkCold(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, now time.Time) error {
 	var warm bool
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlWarm, workspace, lane, now)
@@ -160,9 +159,8 @@ func checkCold(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, now t
 	return nil
 }
 
-// Ask leaves an order with a lane: its next request makes an epoch. The lane's
-// breaker is closed, and every replica reads the lane again. It returns
-// session.ErrNotFound if the workspace has no such lane.
+// Ask stores an order, so that the lane's next request makes an epoch. It closes the lane's breaker and makes
+// every replica reload the lane. It returns session.ErrNotFound if the workspace has no such lane.
 func (s Browser) Ask(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, order session.Order) error {
 	err := s.change(ctx, tenant, lane, sqlAsk, tenant.Workspace(), lane, order.At, order.By, storable(order.Instructions))
 	return batchdb.Wrapf(err, "ask for an epoch of lane %s", lane)

@@ -9,14 +9,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// The newest subagents that have not sent anything for a while, which have ended. Those that began as a copy of
-// another thread tell nothing of their own length.
+// The newest subagents without a recent request, which have ended. Copies of another thread are excluded,
+// because their length is not their own.
 const sqlLives = `SELECT l.position FROM lanes l
 	CROSS JOIN LATERAL (SELECT client FROM sessions WHERE workspace_id = l.workspace_id AND id = l.session_id OFFSET 0) s
 	WHERE l.workspace_id = ? AND l.kind = 'subagent' AND l.last_at < now() - interval '20 minutes' AND l.fork_at = 0 AND l.position > 1 AND s.client = ?
 	ORDER BY l.last_at DESC LIMIT 300`
 
-// Lives returns how many messages the newest subagents of a client that have ended had in a workspace.
+// Lives returns the lengths in messages of the newest ended subagents of a client in a workspace.
 func (s *Store) Lives(ctx context.Context, workspace tenants.WorkspaceID, client string) (messages []int, err error) {
 	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlLives, workspace, client).Scan(&messages).Error

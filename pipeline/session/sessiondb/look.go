@@ -13,33 +13,30 @@ import (
 )
 
 const (
-	// few is how many sessions are looked at one by one, because they have a word that
-	// begins as what is looked for does.
+	// few is how many sessions with words that begin with the query's words are checked one by one.
 	few = 2_000
-	// mostLooked is how many sessions a page looks through where they are more, or where
-	// no word begins so.
+	// mostLooked is how many sessions a page searches if there are more, or if no word matches.
 	mostLooked = 5_000
-	// common is how many words of sessions begin as one that tells too little.
+	// common is the number of matching words above which a query's word is not selective enough.
 	common = 20_000
 
-	mostWords  = 4   // of what is looked for, the longest
+	mostWords  = 4   // longest words of the query
 	mostNames  = 100 // of clients and models
-	leastOfID  = 4   // digits from which on the start of an id is looked for
+	leastOfID  = 4   // minimum digits to search for the start of an id
 	lastOfText = "\U0010FFFF"
 )
 
-// look is where a list of sessions looks.
+// look is the part of the list to search.
 type look struct {
-	from *gorm.DB // what stands for the table of sessions
+	from *gorm.DB // replaces the table of sessions
 
-	// bounded says that from ends with the row whose place is mostLooked, and holds
-	// sessions that the query does not find.
+	// bounded says that from ends with the row whose place is mostLooked, and includes sessions that do not
+	// match the query.
 	bounded bool
 }
 
-// lookAt returns where to look for what a filter asks for: among all sessions where it
-// has no query, else among the few that have words which begin so, or whose id does, else
-// among those that were active last.
+// lookAt returns the sessions to search for a filter: all without a query, otherwise the few whose words or
+// id begin with the query, otherwise the most recently active ones.
 func lookAt(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter, after *place) (look, error) {
 	sessions := tx.Table("sessions").Where("workspace_id = ?", workspace)
 	if filter.Query == "" {
@@ -59,8 +56,7 @@ func lookAt(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter, a
 	return look{from: tx.Table("(?) AS sessions", newest), bounded: true}, nil
 }
 
-// fits holds a session against a query: see fitting. Titles that may not be looked
-// through are left out.
+// fits matches a session against a query: see fitting. It excludes titles that the reader must not search.
 const fits = `(CASE WHEN NOT ? OR api_key_id = ANY(?::uuid[]) THEN title ELSE '' END || E'\n' || name || E'\n' || client || E'\n' || model ILIKE ?
 	OR id::text LIKE ?)`
 
@@ -69,7 +65,7 @@ func fitting(filter session.Filter) []any {
 	return []any{filter.Masked, uuidArray(filter.Shown), pattern(filter.Query), prefix(strings.ToLower(filter.Query))}
 }
 
-// narrow adds all of a filter but its query.
+// narrow applies a filter, except its query.
 func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 	if filter.IDs != nil {
 		query = query.Where("id = ANY(?::uuid[])", uuidArray(filter.IDs))
@@ -122,10 +118,9 @@ func shown() map[session.Show]string {
 	}
 }
 
-// candidates returns the sessions of which a query may be about, where they are few:
-// those that have a word for each of its words that are not common, those whose id
-// begins so, and those of clients and models that are called so. known is false where
-// they match none or several. Words of titles that may not be looked through decide nothing.
+// candidates returns the sessions that may match a query if they are few: those with all its words that are
+// not common, those whose id begins with it, and those of clients and models with that name. known is false
+// if there are no candidates or too many. Titles that the reader must not search have no influence.
 func candidates(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
 	ids, known, err = withWords(tx, workspace, filter)
 	if err != nil || !known {
@@ -159,8 +154,8 @@ func candidates(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filte
 	return ids, len(ids) > 0 && len(ids) <= few, nil
 }
 
-// withWords returns the sessions that have each word of a query that is not common;
-// known is false where all of them are, and where the sessions are more than few.
+// withWords returns the sessions that have each word of a query that is not common. known is false if all
+// words are common or if the sessions are more than few.
 func withWords(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
 	var words []string
 	if err := tx.Raw("SELECT word FROM words_of(?) word ORDER BY length(word) DESC, word LIMIT ?", storable(filter.Query), mostWords).Scan(&words).Error; err != nil {
@@ -173,7 +168,8 @@ func withWords(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter
 	for _, word := range words {
 		of := []any{workspace, word, word + lastOfText, filter.Masked, readable}
 		var count int
-		// Not of sessions: to tell them apart, all words that begin so would have to be read.
+		// Counts words and not sessions, since to count sessions it would have to read all words with that
+		// beginning.
 		if err := tx.Raw("SELECT count(*) FROM (SELECT "+having+" LIMIT ?) beginning", append(of, common+1)...).Scan(&count).Error; err != nil {
 			return nil, false, err
 		}
@@ -190,8 +186,8 @@ func withWords(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter
 	return ids, len(ids) <= few, nil
 }
 
-// namesLike returns the names of a column, client or model, that hold a text. It goes
-// from one name to the next along the index, past the sessions between them.
+// namesLike returns the names of a column, client or model, that contain a text. It jumps from name to name
+// along the index, past the sessions between them.
 func namesLike(tx *gorm.DB, workspace tenants.WorkspaceID, column, text string) ([]string, error) {
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM sessions WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
@@ -203,8 +199,8 @@ func namesLike(tx *gorm.DB, workspace tenants.WorkspaceID, column, text string) 
 	return names, err
 }
 
-// idRange returns the ids that begin with a text; false for what begins none, or nearly
-// every one.
+// idRange returns the range of ids that begin with a text, or false if the text is no such beginning or
+// matches nearly every id.
 func idRange(start string) (first, last uuid.UUID, is bool) {
 	const form = "00000000-0000-0000-0000-000000000000"
 	if len(start) < leastOfID || len(start) > len(form) {

@@ -17,8 +17,7 @@ const (
 	sqlMadeSummaries = "SELECT status, count(*) FROM summaries WHERE workspace_id = $1 AND created_at >= $2 GROUP BY status"
 )
 
-// Made returns what modules have put into the prompts of a workspace's sessions, and had
-// written, since a moment.
+// Made counts the inserts and summaries of a workspace's sessions since a moment.
 func (s Browser) Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error) {
 	made := session.Made{Inserts: map[string]int64{}}
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {

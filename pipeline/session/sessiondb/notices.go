@@ -12,11 +12,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// Each query returns how many sessions a notice is about, and the one that needs
-// attention most.
+// Each query returns how many sessions a notice is about, and the most urgent one.
 const (
-	// A session that is still going on may yet earn what its only epoch, or what was put back into its
-	// prompts without one, cost.
+	// An active session may still earn back the cost of its only epoch, or of inserts without an epoch.
 	sqlLosses = `SELECT count(*) OVER (), id, title, (sum(net_microusd) OVER ())::bigint, epochs
 		FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND net_microusd < 0
 			AND (epochs > 1 OR last_at < $3)
@@ -32,9 +30,9 @@ const (
 			WHERE o.workspace_id = $1 AND o.created_at >= $2 AND o.lost > 0 GROUP BY l.session_id) e
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
 		ORDER BY e.at DESC, s.id LIMIT 1`
-	// Many compactions of a session are fine as long as they save money.
-	// Lanes and epochs are looked up session by session: few of a workspace's sessions have
-	// an epoch and were active lately, and joined as a whole all its lanes would be read.
+	// Many compactions of a session are fine while they save money. Lanes and epochs are looked up session by
+	// session, because few of a workspace's sessions have an epoch and were active recently, and a plain join
+	// would read all its lanes.
 	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, made.epochs
 		FROM sessions s CROSS JOIN LATERAL (
 			SELECT max(o.number) AS epochs FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
@@ -44,11 +42,11 @@ const (
 		ORDER BY made.epochs DESC, s.id LIMIT 1`
 )
 
-// rest is after how long without a request a session is taken to have ended.
+// rest is the time without a request after which a session counts as ended.
 const rest = time.Hour
 
-// Notices returns what needs attention among the sessions that were active since a
-// moment before now. Lanes with at least so many epochs are pointed out; 0 if none.
+// Notices returns problems among the sessions that were active since a moment before now. It includes lanes
+// with at least epochs epochs unless epochs is 0.
 func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error) {
 	var notices []cost.Notice
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -78,11 +76,11 @@ func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, sin
 
 const sqlModels = `SELECT model, count(*) FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND model <> '' GROUP BY model ORDER BY 2 DESC, 1 LIMIT $3`
 
-// mostModels bounds how many models are told apart.
+// mostModels bounds how many models are counted separately.
 const mostModels = 1000
 
-// Models returns how many sessions of a workspace that went on since a time used each model last, by
-// the name that requests gave it.
+// Models returns, for each model as named by requests, how many sessions of a workspace active since a time
+// used it last.
 func (s Browser) Models(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[string]int, error) {
 	used := map[string]int{}
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {

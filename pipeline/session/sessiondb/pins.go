@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// A lane has the pins of the messages that it shares with the lane it forked from.
+	// A lane inherits the pins of the messages that it shares with its parent.
 	sqlPins = sqlDescent + `
 		SELECT DISTINCT ON (n.message) n.lane_id, n.message, n.pinned_by, n.pinned_at
 		FROM line JOIN lane_pins n ON n.workspace_id = $1 AND n.lane_id = line.id AND n.message < line.covers
@@ -27,8 +27,7 @@ const (
 	sqlUnpin = `DELETE FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2 AND message = $3`
 )
 
-// Pins returns the pins of a lane by message, with those of the messages that it
-// shares with the lane it forked from.
+// Pins returns the pins of a lane by message, including those of messages shared with its parent.
 func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error) {
 	var pins []session.Pin
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -39,16 +38,15 @@ func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	return pins, batchdb.Wrapf(err, "pins of lane %s", lane)
 }
 
-// Pin pins a message of a lane; one that is pinned stays so. All replicas hear of
-// it. It returns session.ErrNotFound if the lane has no such message or
-// session.MaxPins pins.
+// Pin pins a message of a lane and notifies all replicas. An existing pin stays. It returns
+// session.ErrNotFound if the lane has no such message or has session.MaxPins pins.
 func (s Browser) Pin(ctx context.Context, tenant tenants.Tenant, pin session.Pin) error {
 	err := s.change(ctx, tenant, pin.Lane, sqlPin, tenant.Workspace(), pin.Lane, pin.Message, pin.By, session.MaxPins)
 	return batchdb.Wrapf(err, "pin message %d of lane %s", pin.Message, pin.Lane)
 }
 
-// Unpin takes a pin away again. All replicas hear of it. It returns
-// session.ErrNotFound if the lane itself has no such pin.
+// Unpin removes a pin and notifies all replicas. It returns session.ErrNotFound if the lane itself has no
+// such pin.
 func (s Browser) Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, message int) error {
 	if err := s.change(ctx, tenant, lane, sqlUnpin, tenant.Workspace(), lane, message); err != nil {
 		return fmt.Errorf("unpin message %d of lane %s: %w", message, lane, err)
@@ -56,8 +54,7 @@ func (s Browser) Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUI
 	return nil
 }
 
-// change runs a statement on one row that has to do with a lane, and has all
-// replicas read the lane again.
+// change runs a statement on one row of a lane and makes all replicas reload the lane.
 func (s Browser) change(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, statement string, values ...any) error {
 	return s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)

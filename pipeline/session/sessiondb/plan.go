@@ -19,21 +19,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// JobPlan is the kind of job in which an epoch is planned ahead.
+// JobPlan is the kind of job that plans an epoch ahead.
 const JobPlan jobs.Kind = "plan"
 
-// JobExpirePlan is the kind of job in which a plan that nobody used is deleted.
+// JobExpirePlan is the kind of job that deletes an unused plan.
 const JobExpirePlan jobs.Kind = "expire_plan"
 
-// planAge is for how long a plan waits for its lane to go on.
+// planAge is how long a plan waits for its lane's next request.
 const planAge = 7 * 24 * time.Hour
 
-// PlanChannel is where a plan that was made is told to all replicas, as
-// "workspace/lane/number": the number of its projection.
+// PlanChannel notifies all replicas of a new plan as "workspace/lane/number", with its projection's number.
 const PlanChannel = "palimpsest_plans"
 
 const (
-	// A plan is for the prompt it was made from; with a newer one it is gone.
+	// A plan belongs to the prompt it was made from, so a newer prompt removes it.
 	sqlAhead = `INSERT INTO lane_plans (workspace_id, lane_id, sent_at, due_at, outline)
 		SELECT $1, lane_id, sent_at, due_at, outline
 		FROM unnest($2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::bytea[]) AS t (lane_id, sent_at, due_at, outline)
@@ -51,7 +50,7 @@ const (
 	sqlPlanUsed    = `DELETE FROM lane_plans WHERE workspace_id = $1 AND lane_id = $2 AND plan IS NOT NULL`
 )
 
-// recordAhead keeps what epochs can be planned from, and a job for each.
+// recordAhead stores the inputs of plans, and a job for each.
 func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	if s.queue == nil {
 		return nil
@@ -90,8 +89,8 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, updates 
 	return s.queue.Enqueue(tx.Statement.Context, tenant, waiting...)
 }
 
-// ToPlan returns what a lane's next epoch can be planned from. It returns
-// session.ErrNotFound if there is nothing, or it was used.
+// ToPlan returns the input of a lane's next plan. It returns session.ErrNotFound if there is none or it was
+// used.
 func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error) {
 	var ahead session.Ahead
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -104,9 +103,8 @@ func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane 
 	return ahead, batchdb.Wrapf(err, "what to plan for lane %s", lane)
 }
 
-// SavePlan keeps the plan that was made for the prompt of a time and tells all
-// replicas. It returns session.ErrOvertaken if another prompt of the lane has gone
-// out since.
+// SavePlan keeps the plan for the prompt sent at sentAt and notifies all replicas. It returns
+// session.ErrOvertaken if another prompt of the lane has gone out since.
 func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error {
 	packed, err := s.packer.pack(plan.Projection)
 	if err != nil {
@@ -132,8 +130,8 @@ func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lan
 	return batchdb.Wrapf(err, "save plan of lane %s", lane)
 }
 
-// ExpirePlan deletes what waits for a lane to go on, if it does so for too long by
-// now; else it comes again. It is the jobs.Handler of JobExpirePlan but for the clock.
+// ExpirePlan deletes a lane's plan and its input if they are too old by now, otherwise it snoozes. It is the
+// jobs.Handler of JobExpirePlan with an explicit clock.
 func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, now time.Time) error {
 	ahead, err := s.ToPlan(ctx, workspace, lane)
 	if errors.Is(err, session.ErrNotFound) {
@@ -152,7 +150,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, l
 	return batchdb.Wrapf(err, "expire plan of lane %s", lane)
 }
 
-// planOf returns the plan for a lane's last prompt; nil if it does not exist.
+// planOf returns the plan for a lane's last prompt, or nil.
 func (s *Store) planOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (*session.Plan, error) {
 	var packed, settings []byte
 	var plan session.Plan

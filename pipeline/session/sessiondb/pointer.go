@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// A link stands for one history, in every lane that has it: the lanes that share it
-	// share the messages before it. A message behind it is the newest lane's.
+	// A link identifies one history in every lane that has it, because these lanes share all earlier
+	// messages. A message after it belongs to the newest lane.
 	sqlNamed = `SELECT l.session_id, l.id, s.format
 		FROM (
 			SELECT lane_id, covers AS position FROM epochs WHERE workspace_id = $1 AND chain >= $2 AND chain <= $3
@@ -51,9 +51,9 @@ const (
 		AND ($5 = '' OR end_user = $5) ORDER BY last_at DESC, id DESC LIMIT 1`
 )
 
-// Named returns the lane that a pointer leads to, only within a session if one is
-// given, and only in sessions that a reader may read. A pointer without a name leads to the
-// session's main lane. It returns session.ErrNotFound if there is no such lane.
+// Named returns the lane of a pointer, limited to sessions that a reader may read and to a session if one is
+// given. A pointer without a name leads to the session's main lane. It returns session.ErrNotFound if there
+// is no such lane.
 func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
 	keys := ofKeys(reader)
 	query, arguments := sqlMainLane, []any{workspace, within, reader.All, keys, reader.EndUser}
@@ -80,8 +80,7 @@ func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reade
 	return named, nil
 }
 
-// Names returns for each message of a lane a name of a history that holds it; empty
-// where none is on record.
+// Names returns for each message of a lane the name of a history that holds it, or "" without a record.
 func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
 	names := make([]archive.Name, len(lanes))
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -98,8 +97,8 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 	return names, batchdb.Wrapf(err, "names of %d messages", len(lanes))
 }
 
-// SessionNamed returns the newest session that its client gave a name, of those that a reader
-// may read. Without one it returns session.ErrNotFound.
+// SessionNamed returns the newest session with the client's name for it that a reader may read, or
+// session.ErrNotFound.
 func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, name string) (uuid.UUID, error) {
 	var id uuid.UUID
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -111,7 +110,7 @@ func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID
 	return id, batchdb.Wrapf(err, "session by name")
 }
 
-// ofKeys returns the API keys whose sessions alone a reader may read.
+// ofKeys returns the API keys to whose sessions a reader is limited.
 func ofKeys(reader tenants.Reader) []uuid.UUID {
 	if !reader.Own {
 		return []uuid.UUID{}
@@ -119,7 +118,7 @@ func ofKeys(reader tenants.Reader) []uuid.UUID {
 	return reader.Keys
 }
 
-// idOrNull returns an id as it is stored where the zero one stands for none.
+// idOrNull returns an id for storing, with NULL for uuid.Nil.
 func idOrNull(id uuid.UUID) *uuid.UUID {
 	if id == uuid.Nil {
 		return nil

@@ -13,15 +13,15 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// maxProjection bounds what a stored projection may unpack to, in bytes.
+// maxProjection bounds the unpacked size of a stored projection, in bytes.
 const maxProjection = 256 << 20
 
 // errBroken says that a stored projection cannot be read.
 var errBroken = errors.New("stored projection is broken")
 
-// head is what a stored projection begins with: JSON, then a line feed, then the
-// rendered bytes of all parts without anything between them. The bytes stand
-// apart because they are replayed exactly as they are and need not be valid JSON.
+// head is the JSON header of a stored projection. A line feed and the rendered bytes of all parts follow,
+// without separators. The bytes are kept outside the JSON because they are replayed unchanged and need not be
+// valid JSON.
 type head struct {
 	Number int        `json:"number"`
 	Covers int        `json:"covers"`
@@ -39,13 +39,12 @@ type partHead struct {
 	From     int `json:"from"`
 	To       int `json:"to"`
 	Level    int `json:"level"`
-	Size     int `json:"size"` // bytes of Raw; -1: nil, the client's own bytes
+	Size     int `json:"size"` // bytes of Raw; -1 if it is nil (the client's own bytes)
 	Tokens   int `json:"tokens"`
 	Messages int `json:"messages"`
 }
 
-// packer turns projections into the bytes that are stored, and back. It may be
-// used by several goroutines at once.
+// packer encodes and decodes stored projections. It is safe for concurrent use.
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder

@@ -19,25 +19,26 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements of a record, one for each table. Rows come sorted, so that two
-// writers never wait for each other in a circle. From the first of them on others that record
-// the same sessions wait, so that all are sent in as few round trips as their answers allow.
+// The statements of a record, one for each table. Rows are sorted so that two writers never deadlock. From
+// the first statement on, others that record the same sessions wait, so all are sent in as few round trips as
+// their results allow.
 const (
 	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
 		ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
 			WHERE excluded.seen_at > lane_heads.seen_at OR excluded.seen_at = lane_heads.seen_at AND excluded.lane_id <> lane_heads.lane_id`
-	// The last statement of a record: others of the workspace wait for these rows until its end.
+	// This is the last statement of a record, because others of the workspace wait for these rows until its
+	// end.
 	sqlRedacted = `INSERT INTO redaction_counts (workspace_id, kind, found)
 		SELECT $1, kind, found FROM unnest($2::text[], $3::bigint[]) AS t (kind, found)
 		ON CONFLICT (workspace_id, kind) DO UPDATE SET found = redaction_counts.found + excluded.found`
 )
 
-// sessionSums are what the exchanges of a session add up to.
+// sessionSums returns the sums of a session's exchanges.
 func sessionSums() []sums.Sum { return sums.Of[session.Sums]() }
 
-// sqlSessions adds what exchanges come to to their sessions, with a column of bigint[] for each sum.
+// sqlSessions adds exchanges to the sums of their sessions, with a column of bigint[] for each sum.
 func sqlSessions(all []sums.Sum) string {
 	const columns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at, upstream, continued, end_user, project`
 	types, names := `$2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
@@ -59,8 +60,8 @@ func sqlSessions(all []sums.Sum) string {
 			` + sums.SQL(all, "% = sessions.% + excluded.%", ", ")
 }
 
-// record stores what exchanges added inside a transaction. It moves those, in place, that do
-// not continue their lane, or whose lane is part of another one: see leaveStrays and joinLanes.
+// record stores exchanges inside a transaction. It moves those, in place, that do not continue their lane or
+// whose lane is part of another one: see leaveStrays and joinLanes.
 func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	joined, err := joinLanes(tx, workspace, updates)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []ses
 	return recordRedacted(tx, workspace, updates)
 }
 
-// recordRedacted counts what was replaced in the messages of exchanges.
+// recordRedacted counts the redactions in the messages of exchanges.
 func recordRedacted(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var sum map[string]int
 	for i := range updates {
@@ -120,8 +121,8 @@ func recordRedacted(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 	return batchdb.Later(tx, sqlRedacted, workspace, kinds, found)
 }
 
-// recordInLane is record for an exchange that changes its lane. It returns
-// session.ErrOvertaken if the exchange does not continue it, or if its end user was erased.
+// recordInLane is record for an exchange that changes its lane. It returns session.ErrOvertaken if the
+// exchange does not continue the lane, or if its end user was erased.
 func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one session.Update) error {
 	updates, isRecorded := []session.Update{one}, false
 	err := recordUnerased(tx, workspace, updates, func(updates []session.Update) error {
@@ -140,7 +141,7 @@ func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one ses
 	return nil
 }
 
-// sessionRow is what some exchanges together add to a session.
+// sessionRow combines the additions of several exchanges to a session.
 type sessionRow struct {
 	session.Update
 
@@ -177,8 +178,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 	return batchdb.Later(tx, sqlSessions(all), values...)
 }
 
-// sessionRows adds up what exchanges add to each session; a statement may touch a
-// row only once.
+// sessionRows combines the exchanges of each session, because a statement may touch a row only once.
 func sessionRows(updates []session.Update) []sessionRow {
 	byID, all := make(map[uuid.UUID]*sessionRow), sessionSums()
 	for _, one := range updates {

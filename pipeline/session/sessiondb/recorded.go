@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// mostCounted bounds the messages, mostSent the requests that are read of a lane: a
-	// conversation that is longer counts with its beginning.
+	// mostCounted bounds the messages, and mostSent the requests, that are read of a lane. Only the beginning
+	// of a longer conversation counts.
 	mostCounted, mostSent = 10_000, 2_000
 )
 
-// The conversation of a session is its main lane with most messages.
+// A session's conversation is its longest main lane.
 const sqlRecorded = `SELECT s.id, l.id, s.api_key_id, s.format, s.model, l.warm_seconds FROM (
 		SELECT id, api_key_id, format, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4 ORDER BY last_at DESC, id DESC LIMIT $2
 	) s CROSS JOIN LATERAL (
@@ -32,7 +32,7 @@ const sqlCounted = `SELECT l.id, c.role, c.flags, c.tokens FROM unnest($2::uuid[
 	CROSS JOIN LATERAL (SELECT index, role, flags, tokens FROM lane_entries($1, l.id) ORDER BY index LIMIT $3) c
 	ORDER BY l.id, c.index`
 
-// Counting tokens and what never reached the provider are no prompts.
+// Token counting calls, and requests that never reached the provider, are no prompts.
 const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_after, x.window_tokens, coalesce(nullif(x.takes_tokens, 0), x.window_tokens),
 		x.compression IN ('epoch', 'truncated', 'emergency'), x.reach, x.net_microusd
 	FROM unnest($2::uuid[], $3::uuid[]) AS l (session, lane)
@@ -43,9 +43,8 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 		ORDER BY at, id LIMIT $4
 	) x ORDER BY l.lane, x.at, x.id`
 
-// Recorded returns the main conversations of the sessions of a workspace that are
-// picked as they are counted, the newest first. A session that nothing is kept of is
-// left out.
+// Recorded returns the main conversations of a workspace's picked sessions with their token counts, newest
+// first. It omits sessions without stored messages.
 func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {
 	var recorded []session.Recorded
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {

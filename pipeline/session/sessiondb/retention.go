@@ -14,8 +14,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements of retention. A session is looked at again once it is locked:
-// one that is being used is skipped, one that has been used since stays.
+// The statements of retention. A session in use is skipped. A locked session is checked again, since it may
+// have been used in the meantime.
 const (
 	sqlRetentions = `SELECT workspace_id, retention_days FROM workspaces WHERE retention_days IS NOT NULL ORDER BY workspace_id`
 	sqlExpired    = `SELECT id, exchanges FROM sessions WHERE workspace_id = $1 AND last_at < $2
@@ -23,29 +23,28 @@ const (
 	sqlExpireErrors = `UPDATE exchanges SET error_text = NULL WHERE workspace_id = $1 AND error_text IS NOT NULL AND at < $2`
 )
 
-// retention is for how long a workspace keeps its sessions.
+// retention is how long a workspace keeps its sessions.
 type retention struct {
 	workspace tenants.WorkspaceID
 	days      int
-	before    time.Time // what has not been used since has expired
+	before    time.Time // sessions last used before this time have expired
 }
 
-// Cleaner deletes what has expired.
+// Cleaner deletes expired sessions.
 type Cleaner struct{ *core }
 
 const (
-	// sweepTurn is how many sessions of a workspace are deleted before the next one has its turn.
+	// sweepTurn is how many sessions of a workspace are deleted before the next workspace's turn.
 	sweepTurn = 200
-	// sweepExchanges bounds how many exchanges the sessions have that one transaction deletes: others wait
-	// for what it locks.
+	// sweepExchanges bounds the exchanges of the sessions deleted by one transaction, because others wait for
+	// its locks.
 	sweepExchanges = 5000
 )
 
-// Sweep deletes up to limit sessions, each with everything that is kept of it,
-// whose workspace keeps none that has not been used for so long, and returns how
-// many; what providers said so long ago where they refused is gone as well. It may run in several processes at once: each session is deleted by one.
-// Workspaces take turns, and what fails for one keeps no other from forgetting. Sessions deleted before
-// a failure stay deleted.
+// Sweep deletes up to limit expired sessions with all their data and returns how many. It also deletes the
+// providers' error texts from before the retention period. It may run in several processes in parallel, since
+// each session is deleted by only one. Workspaces take turns, and a failure for one does not stop the others.
+// Sessions deleted before a failure stay deleted.
 func (s Cleaner) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
 	due, err := s.retentions(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func (s Cleaner) Sweep(ctx context.Context, now time.Time, limit int) (deleted i
 	}
 	var failures []error
 	for i := range due {
-		due[i].before = now.UTC().AddDate(0, 0, -due[i].days) // days of 24 hours, in whichever zone this machine is
+		due[i].before = now.UTC().AddDate(0, 0, -due[i].days) // days of 24 hours, independent of this machine's time zone
 		if err := s.expireErrors(ctx, due[i].workspace, due[i].before); err != nil {
 			failures = append(failures, fmt.Errorf("sweep errors of workspace %s: %w", due[i].workspace, err))
 		}
@@ -76,7 +75,7 @@ func (s Cleaner) Sweep(ctx context.Context, now time.Time, limit int) (deleted i
 	return deleted, errors.Join(append(failures, context.Cause(ctx))...)
 }
 
-// deleteSome deletes up to so many expired sessions of a workspace.
+// deleteSome deletes up to most expired sessions of a workspace.
 func (s Cleaner) deleteSome(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	for deleted < most {
 		some, err := s.deleteExpired(ctx, kept, most-deleted)
@@ -100,7 +99,7 @@ func (s Cleaner) retentions(ctx context.Context) ([]retention, error) {
 	return all, err
 }
 
-// expireErrors forgets what providers said before a time: there are errors of no
+// expireErrors deletes the providers' error texts from before a time, including those of exchanges without a
 // session.
 func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	return s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -109,8 +108,8 @@ func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID
 	})
 }
 
-// deleteExpired deletes in one transaction up to so many expired sessions of a workspace, those first
-// that have not been used for longest, and returns how many. It is 0 if others are being used or none is left.
+// deleteExpired deletes up to most expired sessions of a workspace in one transaction, the longest unused
+// first, and returns how many. It returns 0 if all remaining ones are in use or there are no more.
 func (s Cleaner) deleteExpired(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	var ids []uuid.UUID
 	err = s.runner.InTenant(ctx, kept.workspace, func(tx *gorm.DB) error {

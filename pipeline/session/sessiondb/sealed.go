@@ -16,10 +16,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// sealedFormat begins what is sealed of a projection or a plan.
+// sealedFormat is the first byte of a sealed projection or plan.
 const sealedFormat = 1
 
-// storedProjection is a projection as it is stored with its lane.
+// storedProjection is a projection stored with its lane.
 type storedProjection struct {
 	lane   uuid.UUID
 	number int
@@ -55,31 +55,31 @@ func (c *core) openPacked(key *archive.Key, about, packed []byte) (session.Proje
 	return c.packer.unpack(packed)
 }
 
-// aboutProjection is what a sealed projection is bound to, beside its workspace.
+// aboutProjection is the associated data of a sealed projection, besides its workspace.
 func aboutProjection(lane uuid.UUID, number int) []byte {
 	about := append([]byte("projection "), lane[:]...)
 	return binary.BigEndian.AppendUint64(about, uint64(number)) //nolint:gosec // epochs of a lane
 }
 
-// aboutSummary is what a sealed summary is bound to, beside its workspace.
+// aboutSummary is the associated data of a sealed summary, besides its workspace.
 func aboutSummary(lane uuid.UUID, covers int, chain []byte) []byte {
 	about := append([]byte("summary "), lane[:]...)
 	about = binary.BigEndian.AppendUint64(about, uint64(covers)) //nolint:gosec // messages of a lane
 	return append(about, chain...)
 }
 
-// aboutPlan is what a sealed plan is bound to, beside its workspace.
+// aboutPlan is the associated data of a sealed plan, besides its workspace.
 func aboutPlan(lane uuid.UUID, settings []byte) []byte {
 	return append(append([]byte("plan "), lane[:]...), settings...)
 }
 
-// aboutInsert is what a sealed insert is bound to, beside its workspace.
+// aboutInsert is the associated data of a sealed insert, besides its workspace.
 func aboutInsert(lane uuid.UUID, number int) []byte {
 	about := append([]byte("insert "), lane[:]...)
 	return binary.BigEndian.AppendUint64(about, uint64(number)) //nolint:gosec // inserts of a lane
 }
 
-// sealInsert seals what an insert says: its items, as JSON in one line, and its text.
+// sealInsert seals an insert's content: its items, as JSON in one line, and its text.
 func sealInsert(key *archive.Key, lane uuid.UUID, insert session.Insert) ([]byte, error) {
 	said, err := json.Marshal(insert.Items)
 	if err != nil {
@@ -89,7 +89,7 @@ func sealInsert(key *archive.Key, lane uuid.UUID, insert session.Insert) ([]byte
 	return key.Seal(aboutInsert(lane, insert.Number), said), nil
 }
 
-// openInsert sets the text and the items of an insert of a lane, which were sealed.
+// openInsert sets the text and the items of a lane's sealed insert.
 func openInsert(key *archive.Key, lane uuid.UUID, insert *session.Insert, sealed []byte) error {
 	said, err := key.Open(aboutInsert(lane, insert.Number), sealed)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// What has shaped a lane's prompts has numbers of its own, which exchanges name: such a lane
-	// stays as it is.
+	// Epochs, inserts and summaries have numbers in their lane, to which exchanges refer. A lane with any of
+	// them stays unchanged.
 	sqlSettles = `SELECT session_id FROM lanes l WHERE workspace_id = $1 AND id = $2 AND parent_id IS NULL
 		AND NOT EXISTS (SELECT FROM epochs WHERE workspace_id = $1 AND lane_id = l.id)
 		AND NOT EXISTS (SELECT FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id)
@@ -32,7 +32,7 @@ func sqlSumUp() string {
 		FROM sessions o WHERE s.workspace_id = $1 AND s.id = $3 AND o.workspace_id = $1 AND o.id = $2`
 }
 
-// ofSession are the statements that have all that names a session name another one.
+// ofSession returns the statements that replace a session's id with another one in all tables.
 func ofSession() []string {
 	var statements []string
 	for _, table := range []string{"lanes", "archive_entries", "archive_documents", "summaries", "pattern_evidence", "exchanges", "session_comments"} {
@@ -43,8 +43,8 @@ func ofSession() []string {
 		ON CONFLICT DO NOTHING`)
 }
 
-// ofLane are the statements that have all that belongs to a lane belong to another one. What is
-// made of its messages is made again.
+// ofLane returns the statements that move a lane's data to another one. Data derived from its messages is not
+// moved, because it is made again.
 func ofLane() []string {
 	return []string{
 		`INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens, stored_at, flags)
@@ -67,8 +67,8 @@ func ofLane() []string {
 	}
 }
 
-// settle moves all that is recorded of a lane to the one that it has turned out to be a part of,
-// and reports whether it has. The messages that both have stay as that one has them.
+// settle moves all records of a lane to the lane that it turned out to be a part of, and reports whether it
+// has. For messages in both lanes, the other lane's version stays.
 func settle(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, into *berth) (bool, error) {
 	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
 	sessions, err := column[uuid.UUID](tx, sqlSettles, workspace, lane)

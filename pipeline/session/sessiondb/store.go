@@ -21,40 +21,39 @@ import (
 	"palimpsest/tenants"
 )
 
-// Channel is where a change of a lane is told to all replicas, as
-// "workspace/lane/number": the number of the lane's new projection, or 0 for a
-// lane that was deleted or has to be read again.
+// Channel notifies all replicas of a lane's change as "workspace/lane/number", with the number of the lane's
+// new projection, or 0 for a lane that was deleted or must be reloaded.
 const Channel = "palimpsest_lanes"
 
-// uniqueViolation is Postgres' code for a row that is there already.
+// uniqueViolation is Postgres' code for a row that already exists.
 const uniqueViolation = "23505"
 
-// core is what all stores of sessions share.
+// core holds the shared dependencies of all session stores.
 type core struct {
 	runner  batchdb.TxRunner
 	archive *archivedb.DB
 	packer  packer
-	queue   jobs.Queue // nil if epochs are not planned ahead
+	queue   jobs.Queue // nil disables planning ahead
 	keys    *archive.Keys
 }
 
 // Store keeps the lanes of all workspaces while requests go through them.
 type Store struct{ *core }
 
-// New returns the store that runs its transactions by runner. It seals messages, projections, plans, summaries and
-// inserts under the key of their workspace, which it asks for before a transaction begins, so
-// that none waits for another.
+// New returns the store that runs its transactions with runner. It seals messages, projections, plans,
+// summaries and inserts under the key of their workspace. It gets the key before a transaction begins, so
+// that no transaction waits for another.
 func New(runner batchdb.TxRunner, keys *archive.Keys) *Store {
 	return &Store{&core{runner: runner, archive: archivedb.New(runner, keys), packer: newPacker(), keys: keys}}
 }
 
-// Browser returns what shows people the same sessions.
+// Browser returns the reader of the same sessions for people.
 func (s *Store) Browser() Browser { return Browser{s.core} }
 
-// Cleaner returns what tidies the same sessions up in the background.
+// Cleaner returns the background cleaner of the same sessions.
 func (s *Store) Cleaner() Cleaner { return Cleaner{s.core} }
 
-// WithJobs returns the store with a queue for the jobs that come of what it records.
+// WithJobs returns the store with a queue for the jobs of its records.
 func (s *Store) WithJobs(queue jobs.Queue) *Store {
 	queued := *s.core
 	queued.queue = queue
@@ -62,8 +61,8 @@ func (s *Store) WithJobs(queue jobs.Queue) *Store {
 }
 
 const (
-	// One look-up in the index for each head, from the newest on until one is
-	// found; a plain join would let the planner read the whole workspace.
+	// One index look-up for each head, from the newest until one is found, because a plain join would let the
+	// planner read the whole workspace.
 	sqlHead = `SELECT found.lane_id, found.position
 		FROM unnest($2::bytea[]) WITH ORDINALITY AS wanted (head, place)
 		CROSS JOIN LATERAL (
@@ -80,12 +79,10 @@ const (
 			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL AND l.fork_at > 0
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
-	// What a line of lanes goes on with, and what there is of its lanes, is looked up lane by
-	// lane (OFFSET 0): a plain join would let the planner read the whole workspace, as it
-	// takes a line for ten lanes and a new workspace for fewer.
+	// A line of lanes and its data is looked up lane by lane (OFFSET 0). A plain join would let the planner
+	// read the whole workspace, since it estimates ten lanes for a line and fewer for a new workspace.
 	sqlParent = ` CROSS JOIN LATERAL (SELECT id, parent_id, fork_at, fork_epoch, fork_insert FROM lanes WHERE workspace_id = $1 AND id = l.parent_id OFFSET 0) p`
-	// The lanes that a lane comes from, itself first, and how many of its messages
-	// each has at most.
+	// The ancestors of a lane, itself first, and the maximum number of messages that each contributes.
 	sqlDescent = `WITH RECURSIVE line AS (
 			SELECT id, parent_id, fork_at, 2147483647 AS covers, 0 AS depth
 			FROM lanes WHERE workspace_id = $1 AND id = $2
@@ -93,8 +90,7 @@ const (
 			SELECT p.id, p.parent_id, p.fork_at, least(l.covers, l.fork_at), l.depth + 1
 			FROM line l` + sqlParent + `
 		)`
-	// A lane takes over the projections that the lane it forked from had then;
-	// its own go on from their number.
+	// A lane inherits the projections that its parent had at the fork. Its own numbers continue from them.
 	sqlLine = `WITH RECURSIVE line AS (
 			SELECT id, parent_id, fork_at, fork_epoch, 2147483647 AS number, 2147483647 AS covers
 			FROM lanes WHERE workspace_id = $1 AND id = $2
@@ -107,7 +103,7 @@ const (
 		SELECT e.lane_id, e.number, e.projection
 		FROM line l CROSS JOIN LATERAL (SELECT lane_id, number, covers, projection FROM epochs WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) e
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
-	// A chain is as long as the archive has messages without a gap; one that is damaged is not.
+	// Usually the chain covers all messages that the archive has without a gap. A damaged chain is shorter.
 	sqlHeld = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3
 		FROM lanes WHERE workspace_id = $1 AND id = $2`
 	sqlEpoch = `INSERT INTO epochs
@@ -118,8 +114,8 @@ const (
 	sqlNotify     = `SELECT pg_notify($1, $2)`
 )
 
-// Find returns the lane with a head among heads that lies furthest along. It
-// returns session.ErrNotFound if no lane has one.
+// Find returns the lane with the furthest of the given heads. It returns session.ErrNotFound if no lane has
+// one.
 func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
@@ -168,11 +164,10 @@ func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads [
 	return found, nil
 }
 
-// Commit stores the session, lane and entries of the update together with a new
-// projection of its lane. All of it is durable when it returns. It returns
-// session.ErrOvertaken if a projection with that number exists, or if messages that it
-// stands for are not in the archive, and session.ErrWarm if the lane's cache was to be
-// cold and is not.
+// Commit stores the session, lane and entries of the update together with a new projection of its lane. All
+// of it is durable when it returns. It returns session.ErrOvertaken if a projection with that number exists
+// or if messages that it replaces are not in the archive. It returns session.ErrWarm if the epoch expected a
+// cold cache and the lane's cache is alive.
 func (s *Store) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	packed, err := s.packer.pack(projection)
 	if err != nil {
@@ -219,8 +214,8 @@ func (s *Store) Commit(ctx context.Context, update session.Update, projection se
 	return nil
 }
 
-// checkHeld returns session.ErrOvertaken unless the archive has the first messages of a
-// lane: its session may have been deleted since they were stored.
+// checkHeld returns session.ErrOvertaken unless the archive has the first messages of a lane, since its
+// session may have been deleted after they were stored.
 func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) error {
 	var held bool
 	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHeld, workspace, lane, messages).Scan(&held); err != nil {
@@ -232,10 +227,9 @@ func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messa
 	return nil
 }
 
-// Record stores what exchanges of one workspace added, in order, in one
-// transaction. Heads and archived messages that are there already stay; the
-// counts are added each time. Nothing is stored of requests that came before their end user
-// was erased.
+// Record stores the exchanges of one workspace, in order and in one transaction. Existing heads and archived
+// messages stay, and the counts are added each time. Requests from before their end user's erasure are not
+// stored.
 func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []session.Update) error {
 	workspace := tenant.Workspace()
 	if len(updates) == 0 {
@@ -258,7 +252,7 @@ func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []ses
 	return batchdb.Wrapf(err, "record %d exchanges", len(updates))
 }
 
-// Ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
+// Ends returns at most most ends of a lane, the furthest first.
 func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -288,7 +282,7 @@ func findHead(tx *gorm.DB, workspace tenants.WorkspaceID, heads []conversation.H
 	return lane, position, err
 }
 
-// newestFirst returns heads as they are looked for.
+// newestFirst returns heads in the order of the look-up.
 func newestFirst(heads []conversation.Hash) [][]byte {
 	turned := make([][]byte, 0, len(heads))
 	for i := range slices.Backward(heads) {
@@ -301,7 +295,7 @@ func notify(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, number i
 	return batchdb.Later(tx, sqlNotify, Channel, fmt.Sprintf("%s/%s/%d", workspace, lane, number))
 }
 
-// isOvertaken reports whether err says that an epoch with that number is there.
+// isOvertaken reports whether err says that an epoch with that number exists.
 func isOvertaken(err error) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "epochs"

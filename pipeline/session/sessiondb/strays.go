@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// The ends of requests that a lane has where an exchange puts its messages, the other
-	// lane that has the end which the exchange continues, and, where the lane has an end
-	// further on, the messages that stand where the exchange puts its own.
+	// The ends of requests of a lane in the range of an exchange's messages, the other lane with the end that
+	// the exchange continues, and, if the lane has a later end, the messages in the places of the exchange's
+	// own.
 	sqlStrays = `SELECT 'end', t.place, h.lane_id, h.position, h.head
 		FROM unnest($2::int[], $3::uuid[], $4::int[], $5::int[]) AS t (place, lane, low, high)
 		CROSS JOIN LATERAL (
@@ -39,8 +39,8 @@ const (
 		) e`
 	sqlLeft = sqlDescent + `SELECT parent_id, fork_at, fork_epoch, fork_insert FROM lanes
 		WHERE workspace_id = $1 AND id = $2 AND EXISTS (SELECT FROM line WHERE id = $3)`
-	// What a lane that leaves another one takes over. Its messages are those of the lane it
-	// leaves, or come behind what that one took over.
+	// The numbers that a fork inherits. Its shared messages belong to the lane that it leaves, or come after
+	// the ones that lane inherited.
 	sqlShared = `SELECT
 			greatest(l.fork_epoch, (SELECT max(number) FROM epochs WHERE workspace_id = $1 AND lane_id = l.id AND covers <= $3)),
 			greatest(l.fork_insert, (SELECT max(number) FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id AND message < $3))
@@ -49,22 +49,22 @@ const (
 	mostLeft = 16
 )
 
-// stray is what the store has of the lane of an exchange.
+// stray is the stored state of an exchange's lane.
 type stray struct {
-	base   uuid.UUID // the other lane that has the end which the exchange continues, if there is one
-	leaves bool      // the lane has an end where the history of the exchange is another one
-	shared int       // messages that the lane and that history are known to share
-	other  int       // messages up to the last one that differs; 0 if none does
+	base   uuid.UUID // another lane with the end that the exchange continues, or uuid.Nil
+	leaves bool      // the lane has an end that is not on the exchange's history
+	shared int       // messages known to be shared by the lane and that history
+	other  int       // messages up to the last difference; 0 without one
 }
 
-// left reports whether the exchange does not continue its lane. Messages may differ in bytes
-// that do not count, such as a cache marker, so that an end that both have says more.
+// left reports whether the exchange does not continue its lane. A shared end takes precedence over different
+// messages, because messages may differ in irrelevant bytes such as a cache marker.
 func (s stray) left() bool { return s.leaves || s.other > s.shared }
 
-// leaveStrays moves exchanges, in place, that do not continue their lane: another process has
-// put other messages there, because a client went back and edited one. Such an exchange
-// belongs to a fork of the lane, and so do those that continue it. The caller holds the rows
-// of their sessions, so that of two processes one sees what the other has recorded.
+// leaveStrays moves exchanges, in place, that do not continue their lane, because a client went back and
+// edited a message and another process has recorded the other version. Such an exchange belongs to a fork of
+// the lane, and so do those that continue it. The caller holds the rows of their sessions, so that one of two
+// processes sees the other's record.
 func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	found, err := findStrays(tx, workspace, updates)
 	if err != nil {
@@ -86,14 +86,14 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 		if one.HasHead() {
 			moved[one.Head] = *one
 		}
-		if err := notify(tx, workspace, was, 0); err != nil { // who remembers it looks for the fork
+		if err := notify(tx, workspace, was, 0); err != nil { // processes that remember it find the fork
 			return err
 		}
 	}
 	return nil
 }
 
-// leave moves an exchange to the lane that it continues, or to a fork of its own.
+// leave moves an exchange to the lane that it continues, or to a new fork.
 func leave(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Update) error {
 	for range mostLeft {
 		found, err := findStrays(tx, workspace, []session.Update{*one})
@@ -138,7 +138,7 @@ func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Update, oth
 	return true, nil
 }
 
-// findStrays returns what the store has of the lanes of exchanges, by their place.
+// findStrays returns the stored state of the exchanges' lanes, by index.
 func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (map[int]stray, error) {
 	found := make(map[int]stray)
 	var places, lows, highs []int
@@ -150,13 +150,13 @@ func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Up
 			continue
 		}
 		var base []byte
-		if one.Parent == uuid.Nil || one.First() > one.ForkAt { // else it is its parent's
+		if one.Parent == uuid.Nil || one.First() > one.ForkAt { // otherwise the end belongs to its parent
 			hash := one.Base()
 			base = hash[:]
 		}
 		high := one.Position
 		if len(one.Links) == 0 {
-			high = one.First() // nothing to compare
+			high = one.First() // there are no entries to compare
 		}
 		places, lanes, lows, highs, bases = append(places, i), append(lanes, one.Lane), append(lows, one.First()), append(highs, high), append(bases, base)
 	}

@@ -17,12 +17,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// SummaryChannel is where an accepted summary is told to all replicas, as
-// "workspace/lane/covers".
+// SummaryChannel notifies all replicas of an accepted summary as "workspace/lane/covers".
 const SummaryChannel = "palimpsest_summaries"
 
 const (
-	// A lane takes over the summaries of what it shares with the lane it forked from.
+	// A lane inherits the summaries of the messages that it shares with its parent.
 	sqlSummaries = sqlDescent + `
 		SELECT s.lane_id, s.covers, s.chain, s.sealed FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
 		WHERE s.status = 'accepted' AND s.covers <= l.covers ORDER BY l.depth DESC, s.number`
@@ -34,8 +33,7 @@ const (
 	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3, cost_microusd = cost_microusd + $3 WHERE workspace_id = $1 AND id = $2`
 )
 
-// Summaries returns the accepted summaries of a lane, oldest first, with those
-// taken over from the lane it forked from.
+// Summaries returns the accepted summaries of a lane, oldest first, including inherited ones.
 func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error) {
 	var found []session.Summary
 	key, err := s.keys.Key(ctx, workspace)
@@ -48,8 +46,8 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 	return found, batchdb.Wrapf(err, "summaries of lane %s", lane)
 }
 
-// SummaryTried reports whether an attempt at a summary of so many messages of a
-// lane, or more, is kept: accepted or rejected.
+// SummaryTried reports whether an attempt to summarize that many messages of a lane, or more, is stored:
+// accepted or rejected.
 func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (tried bool, err error) {
 	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
@@ -57,9 +55,8 @@ func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID,
 	return tried, batchdb.Wrapf(err, "attempts at a summary of lane %s", lane)
 }
 
-// SaveSummary keeps an attempt and charges its session with what it cost. Both are
-// durable when it returns. An accepted one is told to all replicas. It returns
-// session.ErrNotFound if the lane is not there any more.
+// SaveSummary keeps an attempt and adds its cost to its session. Both are durable when it returns. It
+// notifies all replicas of an accepted summary. It returns session.ErrNotFound if the lane no longer exists.
 func (s *Store) SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
@@ -103,12 +100,11 @@ func saveSummary(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, a
 		status = "accepted"
 		sealed = key.Seal(aboutSummary(attempt.Lane, attempt.Covers, attempt.Chain[:]), []byte(storable(attempt.Text)))
 	}
-	// The session's row before the lane's, in the order in which the recorder takes them:
-	// so neither waits for the other in a circle.
+	// The session's row is locked before the lane's, in the recorder's order, so that there are no deadlocks.
 	if _, err := pool.ExecContext(ctx, sqlCharge, workspace, attempt.Session, attempt.CostMicroUSD); err != nil {
 		return err
 	}
-	// Attempts of one lane are numbered one after the other.
+	// The lock makes the numbers of a lane's attempts consecutive.
 	if _, err := pool.ExecContext(ctx, sqlLockLane, workspace, attempt.Lane); err != nil {
 		return err
 	}
@@ -129,7 +125,7 @@ func saveSummary(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, a
 const (
 	sqlLockLane = `SELECT id FROM lanes WHERE workspace_id = $1 AND id = $2 FOR NO KEY UPDATE`
 
-	// foreignKeyViolation is Postgres' code for a row that names one that is not there.
+	// foreignKeyViolation is Postgres' code for a reference to a missing row.
 	foreignKeyViolation = "23503"
 )
 

@@ -16,9 +16,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// sqlCourse numbers the requests of a lane by the index exchanges_session alone, finds
-// the newest events by exchanges_happened, and reads the rows of what is chosen: the last
-// request of each of $4 stretches of equal length, and $5 events with their reports.
+// sqlCourse numbers the requests of a lane with the index exchanges_session only, finds the newest events
+// with exchanges_happened, and reads only the chosen rows: the last request of each of $4 intervals of equal
+// length, and $5 events with their reports.
 const sqlCourse = `WITH placed AS MATERIALIZED (
 		SELECT id, row_number() OVER (ORDER BY at, id) AS n, count(*) OVER () AS total
 		FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
@@ -36,8 +36,8 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 	FROM chosen CROSS JOIN LATERAL (SELECT * FROM exchanges e WHERE e.workspace_id = $1 AND e.id = chosen.id LIMIT 1) x
 	WHERE is_point OR is_event ORDER BY n`
 
-// Timeline returns how the prompts of a lane grew, in at most points moments. However
-// long the session is, no more rows than those and session.MaxEvents are read.
+// Timeline returns the growth of a lane's prompts in at most points moments. It reads only those rows and
+// session.MaxEvents, even for a long session.
 func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Timeline, error) {
 	var timeline session.Timeline
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -63,15 +63,16 @@ func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id
 	return timeline, batchdb.Wrapf(err, "timeline of lane %s", lane)
 }
 
-// sqlNewestOf reads, of the newest requests of a lane, the one with the messages of $4, else the newest.
+// sqlNewestOf reads the newest request with $4 messages among a lane's newest requests, otherwise the newest.
 const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, target_tokens, compression, class, level_0, level_1, level_2, level_3, projection, status
 	FROM (SELECT id, position, at, tokens_before, tokens_after, window_tokens, target_tokens, compression, class, level_0, level_1, level_2, level_3, projection, status
 		FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
 		ORDER BY at DESC, id DESC LIMIT 50) newest
 	ORDER BY position = $4 DESC, at DESC, id DESC LIMIT 1`
 
-// Newest returns the newest request of a lane whose prompt had so many messages, without its number. Where none of
-// the last requests had, it is the newest of all. It returns session.ErrNotFound for a lane without any.
+// Newest returns the newest request of a lane with the given number of messages, without its request number.
+// If none of the last requests has that many, it returns the newest one. It returns session.ErrNotFound for a
+// lane without requests.
 func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.TimelineEntry, error) {
 	var m session.TimelineEntry
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -85,7 +86,7 @@ func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, 
 	return m, batchdb.Wrapf(err, "newest request of lane %s", lane)
 }
 
-// certificateOf returns the certificate of a projection as Postgres writes JSON; nil if it has none.
+// certificateOf returns the certificate of a projection as JSON for Postgres, or nil.
 func certificateOf(projection *session.Projection) *string {
 	if projection.Certificate == nil {
 		return nil
@@ -98,7 +99,7 @@ func certificateOf(projection *session.Projection) *string {
 	return &text
 }
 
-// lostOf returns how much a projection has lost; nil if nothing was compared.
+// lostOf returns how many facts a projection has lost; nil without a comparison.
 func lostOf(projection *session.Projection) *int {
 	if projection.Certificate == nil {
 		return nil
@@ -106,8 +107,7 @@ func lostOf(projection *session.Projection) *int {
 	return new(projection.Certificate.Lost())
 }
 
-// levelTokens returns the tokens that a projection has at L1, L2 and L3, as Postgres
-// writes an array.
+// levelTokens returns the tokens of a projection at L1, L2 and L3, as a Postgres array.
 func levelTokens(projection *session.Projection) string {
 	var sums [4]int
 	for _, part := range projection.Parts {

@@ -13,12 +13,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// sqlTotals adds up the requests of a session by its index, model by model.
+// sqlTotals sums the requests of a session by model, with the session's index.
 const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400), count(*) FILTER (WHERE miss_cause NOT IN ('', $3)),
 		coalesce(sum(missed_tokens) FILTER (WHERE miss_cause NOT IN ('', $3)), 0), coalesce(sum(cost_microusd), 0)
 	FROM exchanges WHERE workspace_id = $1 AND session_id = $2 GROUP BY model ORDER BY model`
 
-// Totals returns what all requests of a session have come to.
+// Totals returns the sums of all requests of a session.
 func (s Browser) Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
