@@ -13,7 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// openAccess makes what knows people and API keys.
+// openAccess creates the identity service and the API key service.
 func openAccess(b base) (*identity.Service, *identity.Keys, error) {
 	keys, err := identity.NewKeys(b.db.APIKeys, b.vault.DeriveAll("api keys"), b.now)
 	if err != nil {
@@ -37,7 +37,7 @@ func openAccess(b base) (*identity.Service, *identity.Keys, error) {
 	return people, keys, nil
 }
 
-// newThrottle counts failed logins and mails: in Redis, for all replicas, where there is one.
+// newThrottle counts failed logins and mails: in Redis, for all replicas, if configured.
 func newThrottle(b base) (tenants.Throttle, error) {
 	if b.redis == nil {
 		return identity.NewLocalThrottle(b.now)
@@ -47,7 +47,7 @@ func newThrottle(b base) (tenants.Throttle, error) {
 	return throttle, nil
 }
 
-// newDevices makes what lets terminals log in.
+// newDevices creates the service that logs terminals in.
 func newDevices(b base, people *identity.Service, keys tenants.APIKeys) *tenants.DeviceLogins {
 	return &tenants.DeviceLogins{
 		Store: b.db.Devices, Keys: keys, Throttle: people.Throttle().Throttle, Peppers: b.vault.DeriveAll("terminal codes"),
@@ -55,7 +55,7 @@ func newDevices(b base, people *identity.Service, keys tenants.APIKeys) *tenants
 	}
 }
 
-// newSignOn makes what logs people in through the single sign-on of their workspace.
+// newSignOn creates the service for single sign-on through a workspace's identity provider.
 func newSignOn(b base, people *identity.Service) *signon.Service {
 	client := signon.NewClient(b.guard)
 	b.onClose(client.CloseIdleConnections)
@@ -65,14 +65,14 @@ func newSignOn(b base, people *identity.Service) *signon.Service {
 	})
 }
 
-// newPasskeys makes what logs people in with passkeys.
+// newPasskeys creates the service for logins with passkeys.
 func newPasskeys(b base, people *identity.Service) *passkey.Service {
 	return passkey.New(passkey.Config{
 		Store: b.db.Factors, Sealer: b.vault, Accounts: people, Throttle: people.Throttle(), PublicURL: b.reachable(), Now: b.now,
 	})
 }
 
-// newCredentials makes what creates and tests the keys of workspaces.
+// newCredentials creates the service that creates and tests the keys of workspaces.
 func newCredentials(b base, keys *identity.Keys, provider *upstream.Client) *credentials.Service {
 	return credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: b.db.APIKeys, ProviderKeyStore: b.db.ProviderKeys}, Issuer: keys, Vault: b.vault, Upstream: provider,

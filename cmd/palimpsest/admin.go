@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	databaseCheck   = 2 * time.Second // between questions whether the database answers
-	databaseTimeout = 2 * time.Second // it has so long for an answer
+	databaseCheck   = 2 * time.Second // between checks of the database
+	databaseTimeout = 2 * time.Second // for its answer
 )
 
-// health says how a database is, and the other parts of its installation.
+// health holds the state of a database and of the other parts of its installation.
 type health struct {
-	away   atomic.Bool // the database did not answer when it was last asked
+	away   atomic.Bool // the last check failed
 	ping   func(context.Context) error
 	outage *session.Outage // of the database
 	parts  installation
@@ -43,7 +43,7 @@ func newHealth(ping func(context.Context) error, outage *session.Outage, registr
 	return h
 }
 
-// watch returns the health of a program on a database, which is looked at again and again.
+// watch returns the health of a program on a database, which it checks periodically.
 func watch(b base) *health {
 	h := newHealth(b.db.Ping, session.NewOutage(b.now), b.registry, b.now)
 	h.away.Store(b.away != nil)
@@ -55,7 +55,7 @@ func watch(b base) *health {
 	return h
 }
 
-// look asks the database whether it answers.
+// look checks whether the database answers.
 func (h *health) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -66,9 +66,8 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// ready answers whether the program should get requests, and beside that what is up and down. A
-// program that is up can proxy without its database: if that kept it from being ready, every
-// replica would be taken out at once.
+// ready answers whether the program should get requests, and lists the state of its parts. A program stays
+// ready without its database because it can still proxy; otherwise one outage would take out every replica.
 func (p *program) ready(w http.ResponseWriter, _ *http.Request) {
 	status, is := http.StatusOK, "ready"
 	if p.draining.Load() {
@@ -79,7 +78,7 @@ func (p *program) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintf(w, "{%q:%q,%s}\n", "status", is, p.sites.fields())
 }
 
-// fields are members of a JSON object that say what is up and down.
+// fields returns members of a JSON object with the state of each part.
 func (h *health) fields() string {
 	var fields strings.Builder
 	fmt.Fprintf(&fields, "%q:%q", "database", upOrDown(!h.away.Load()))
@@ -98,8 +97,8 @@ func upOrDown(up bool) string {
 	return "down"
 }
 
-// adminHandler serves what operators and their machines read: profiles only if they are
-// asked for, since they hold what the process has in memory and cost it time.
+// adminHandler serves the endpoints for operators and monitoring. It serves profiles only on request,
+// because they expose memory contents and cost time.
 func adminHandler(ready http.HandlerFunc, registry *prometheus.Registry, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })

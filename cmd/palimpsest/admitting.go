@@ -8,8 +8,8 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// admittingPeople is the identity service. A connection on which a login is found counts as that of
-// its person, and is refused if they have too many.
+// admittingPeople is the identity service. It counts the connection of each login found for the login's
+// user, and refuses it if they have too many.
 type admittingPeople struct{ *identity.Service }
 
 // Authenticate implements tenants.Identity.
@@ -21,8 +21,8 @@ func (a admittingPeople) Authenticate(ctx context.Context, token string) (tenant
 	return principal, connections.Admitted(ctx, principal.Login.ID, principal.User.ID)
 }
 
-// admittingKeys are the API keys, with the same for each that is found and the account that owns its
-// workspace.
+// admittingKeys does the same for API keys, and counts a connection for the account that owns the key's
+// workspace too.
 type admittingKeys struct{ *identity.Keys }
 
 // Authenticate implements tenants.KeyAuthenticator.

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// aheadSince is how long ago what is read ahead was used: providers keep a session's cache for as long.
+	// aheadSince is how recently an entry must have been used to be read ahead, the time that providers
+	// keep a session's cache.
 	aheadSince = session.LongTTL
-	// aheadMost bounds how many API keys, and how many lanes, are read ahead: each takes some milliseconds.
+	// aheadMost limits the API keys, and the lanes, to read ahead, because each takes some milliseconds.
 	aheadMost    = 1000
 	aheadTimeout = time.Minute
 )
 
-// ahead has this process know what is in use before its requests come here, for the database may be
-// away by then: API keys, what their workspaces have set, and the lanes that others have compacted.
+// ahead loads recently used state into this process before its requests arrive, because the database may be
+// away by then: API keys, workspace settings, and lanes that other replicas have compacted.
 type ahead struct {
 	base
 
@@ -36,9 +37,9 @@ type ahead struct {
 	lanes    *session.Resolver
 }
 
-// start returns what has it read, without waiting for it.
+// start returns a function that starts the reading without waiting for it.
 func (a ahead) start() func() {
-	if a.config.DatabaseURL == "" || !a.config.Role.proxies() { // it has the database for itself, or no requests
+	if a.config.DatabaseURL == "" || !a.config.Role.proxies() { // no other replica, or no requests
 		return func() {}
 	}
 	wanted := make(chan struct{}, 1)
@@ -66,7 +67,7 @@ func (a ahead) start() func() {
 	}
 }
 
-// read reads what was used lately. It ends early where the database is away.
+// read reads the recently used entries. It ends early if the database is away.
 func (a ahead) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aheadTimeout)
 	defer cancel()
@@ -95,8 +96,8 @@ func (a ahead) read(ctx context.Context) error {
 	return errors.Join(append(failures, a.lanes.ReadAhead(ctx, lanes[:min(aheadMost, len(lanes))]))...)
 }
 
-// readWorkspace reads the API keys of a workspace that were used or created since a time, most of them at
-// most, and what the workspace has set. It returns how many keys those were, and the lanes that are compacted.
+// readWorkspace reads up to most API keys of a workspace that were used or created since a time, and the
+// workspace's settings. It returns the number of those keys and the compacted lanes.
 func (a ahead) readWorkspace(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) (keys int, lanes []session.Active, err error) {
 	hashes, err := a.db.APIKeys.UsedAPIKeys(ctx, workspace, since, most)
 	if err != nil || len(hashes) == 0 {

@@ -14,8 +14,8 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// newAlerts makes what tells people of a workspace what needs them, and has its rules looked at
-// and its alerts delivered in the background.
+// newAlerts creates the alert service of workspaces, and schedules the evaluation of its rules and the
+// delivery of its alerts in the background.
 func newAlerts(b base) (*alerts.Service, error) {
 	config := alerts.Config{
 		Store: alerts.Store{Alerts: b.db.Alerts, Keys: b.db.APIKeys, Budgets: b.db.Data.Budgets, Spend: b.db.Data.Spend, UsageReader: b.db.Usage, Workspaces: b.db.Workspaces, Transactor: b.db}, Sealer: b.vault, Queue: b.work, Mailer: keptMails{b.db}, Health: b.health.parts.latestChecks,
@@ -34,7 +34,7 @@ func newAlerts(b base) (*alerts.Service, error) {
 	return service, nil
 }
 
-// keptMails keeps mails with the others that are not sent where there is no mail server.
+// keptMails stores a mail with the unsent ones when no mail server is configured.
 type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.

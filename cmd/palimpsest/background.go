@@ -23,25 +23,25 @@ import (
 	"palimpsest/web/live"
 )
 
-// keyFlush is how often the last use of API keys is written.
+// keyFlush is how often the API keys' times of last use are written.
 const keyFlush = 30 * time.Second
 
-// changes is what has to hear of changes that another replica makes.
+// changes holds the parts to notify when another replica changes something.
 type changes struct {
 	people   *identity.Service
 	keys     *identity.Keys
 	settings *proxysettings.Cache
 	archive  *archive.Keys
 	lanes    *session.Resolver
-	ahead    func() // reads what is in use
+	ahead    func() // reads recently used state
 	patterns *patterns.Cache
 	answers  *semanticcache.Cache
 	pages    *live.Hub
 	work     *jobsdb.Runner
 }
 
-// hear drops from memory what changes in the database, and everything after a time in which a change
-// may have been missed, once what it returns has been started.
+// hear returns a listener that drops changed entries from memory once it is started. After a gap in which
+// it may have missed a change, it drops everything.
 func hear(b base, changes changes) *tenantsdb.Listener {
 	listener := b.db.NewListener(b.log)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
@@ -78,7 +78,7 @@ func hear(b base, changes changes) *tenantsdb.Listener {
 	return listener
 }
 
-// ofLane returns what reads a notice about a lane, "workspace/lane/number".
+// ofLane returns a function that parses a notice about a lane, "workspace/lane/number".
 func ofLane(changed func(workspace tenants.WorkspaceID, lane uuid.UUID, number int)) func(payload string) {
 	return func(payload string) {
 		parts := strings.Split(payload, "/")

@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// progressEvery is the time between two lines that say how far a backup or a restore is.
+// progressEvery is the time between two lines about the progress of a backup or a restore.
 const progressEvery = 5 * time.Second
 
 func backupCommand(load func() (Config, error)) *cobra.Command {
@@ -92,19 +92,19 @@ type backups struct {
 	databases *databases
 }
 
-// errNothing says that there is no installation.
+// errNothing is returned if there is no installation.
 var errNothing = errors.New("there is nothing to back up: neither DATABASE_URL is set, nor is there an embedded database below PALIMPSEST_DATA_DIR")
 
 // manifestKey is the purpose of the keys that authenticate backups.
 const manifestKey = "backup manifests"
 
-// trust says what an operator vouches for.
+// trust holds what an operator vouches for.
 type trust struct {
 	key      bool // the master key in a backup
 	manifest bool // a backup that no key authenticates
 }
 
-// opened is a backup whose manifest may be believed.
+// opened is a backup with a trusted manifest.
 type opened struct {
 	dir      string
 	manifest snapshot.Manifest
@@ -146,7 +146,7 @@ func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, with
 	return nil
 }
 
-// describe says what a backup holds.
+// describe prints the contents of a backup.
 func describe(w io.Writer, first string, manifest snapshot.Manifest) {
 	counts := manifest.Counts
 	fmt.Fprintf(w, "%s the database of %s, %d workspaces, %d sessions, %d requests, %s\n", first,
@@ -161,14 +161,14 @@ func describe(w io.Writer, first string, manifest snapshot.Manifest) {
 	}
 }
 
-// errNoKey says that nothing could be read of what was restored.
+// errNoKey is returned when nothing restored could be read.
 var errNoKey = errors.New("there is no master key: set PALIMPSEST_SECRET_KEY to that of the installation, or put its secret.key into PALIMPSEST_DATA_DIR")
 
-// errKeyInBackup says how to use the key that a backup holds.
+// errKeyInBackup explains how to use a backup's own key.
 var errKeyInBackup = errors.New("the backup holds a key, but that shows nothing about who made the backup. If you know that nobody has changed the backup, pass --key-in-backup")
 
-// existingVault opens the vault with the installation's master keys, and makes none. It
-// returns them as the setting has them.
+// existingVault opens the vault with the installation's master keys, and creates no key. It returns them in
+// the setting's format.
 func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 	if secret == "" {
 		content, err := os.ReadFile(filepath.Join(dataDir, "secret.key")) //nolint:gosec // the operator names the folder
@@ -248,7 +248,7 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, b
 	return nil
 }
 
-// progress says from time to time how far something has got.
+// progress prints the progress from time to time.
 type progress struct {
 	to   io.Writer
 	mu   sync.Mutex
@@ -271,7 +271,7 @@ func (p *progress) tell(part string, count, bytes int64) {
 	fmt.Fprintf(p.to, "%s: %s\n", part, size(bytes))
 }
 
-// size returns bytes as people read them.
+// size formats bytes for people.
 func size(bytes int64) string {
 	const mega = 1 << 20
 	if bytes < mega {

@@ -15,22 +15,22 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// base is what the parts of the running product are built on.
+// base holds the shared dependencies of the product's parts.
 type base struct {
 	setup
 	db       *tenantsdb.DB
 	opening  *databases // opens db
 	away     error      // why db is not open yet; nil if it is
 	vault    *vault.Vault
-	redis    *redis.Client // what replicas count in together; nil: each counts by itself
+	redis    *redis.Client // shared counters of replicas; nil: each counts alone
 	work     *jobsdb.Runner
 	health   *health
 	registry prometheus.Registerer
 	metrics  *api.Metrics
 }
 
-// openBase opens the database and what else everything is built on. Of several databases one that
-// takes no connections is left to openLater; another is closed once another one is open.
+// openBase opens the database and the other shared dependencies. With several databases, one that refuses
+// connections is left to openLater; another is closed once another one is open.
 func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan time.Time, registry prometheus.Registerer, another <-chan struct{}) (base, error) {
 	b := base{setup: setup, registry: registry, metrics: api.NewMetrics(registry)}
 	var err error
@@ -52,7 +52,7 @@ func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan
 	return b, nil
 }
 
-// openVault makes what seals provider keys, and derives keys, with the master key.
+// openVault creates the vault, which seals provider keys and derives other keys with the master key.
 func (c Config) openVault() (*vault.Vault, error) {
 	secrets, err := c.Secrets()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c Config) openVault() (*vault.Vault, error) {
 	return vault.New(secrets)
 }
 
-// openRedis opens what replicas count in together, and returns nil where each process counts by itself.
+// openRedis opens the shared counters of replicas. It returns nil if each process counts alone.
 func openRedis(setup setup) (*redis.Client, error) {
 	if setup.config.RedisURL == "" {
 		return nil, nil //nolint:nilnil // each process counts by itself
@@ -70,13 +70,13 @@ func openRedis(setup setup) (*redis.Client, error) {
 	if err != nil {
 		return nil, errors.New("REDIS_URL: is not a URL such as redis://host:6379/0")
 	}
-	options.ContextTimeoutEnabled = true // who asks says how long it may take
+	options.ContextTimeoutEnabled = true // callers set the timeout
 	client := redis.NewClient(options)
 	setup.onClose(func() { _ = client.Close() })
 	return client, nil
 }
 
-// defaults is the pipeline of a workspace that has set none.
+// defaults is the pipeline of a workspace without its own.
 func (c Config) defaults() pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromDefault, Modules: c.Pipe}
 }

@@ -13,14 +13,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// jobNotice reads a workspace's state at Stripe. Its lane is the notice that it is for.
+// jobNotice reads a workspace's state at Stripe. Its lane is the id of the notice.
 const jobNotice jobs.Kind = "billing_notice"
 
-// noticeAttempts is how often that is tried: for an hour and a half, if Stripe is down.
+// noticeAttempts is how often a notice is tried: for an hour and a half, if Stripe is down.
 const noticeAttempts = 12
 
-// newBilling makes what sells plans, and restrains the traffic of those who owe; where
-// billing is off it does neither.
+// newBilling creates the service that sells plans and limits the traffic of accounts that owe. It does
+// neither if billing is off.
 func newBilling(b base, settings *proxysettings.Cache) *billing.Service {
 	config := b.config.Billing
 	config.PublicURL = b.reachable()

@@ -14,18 +14,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examineTimeout bounds the look at one part.
+// examineTimeout limits the check of one part.
 const examineTimeout = 10 * time.Second
 
-// errCheckFailed says that the list names a part that fails.
+// errCheckFailed is returned if a part fails.
 var errCheckFailed = errors.New("not every check passed; what failed and what to do is listed above")
 
-// verdict is how a check of a part ended.
+// verdict is the outcome of a check.
 type verdict string
 
 const (
 	verdictOK   verdict = "ok"
-	verdictOff  verdict = "off"  // an optional part that is not configured
+	verdictOff  verdict = "off"  // an optional part without configuration
 	verdictWarn verdict = "warn" // the product runs, and something needs attention
 	verdictFail verdict = "fail" // the product does not run, or not as configured
 )
@@ -35,7 +35,7 @@ type result struct {
 	Name   string  `json:"name"`
 	Status verdict `json:"status"`
 	Text   string  `json:"text"`
-	Advice string  `json:"advice,omitempty"` // what to do
+	Advice string  `json:"advice,omitempty"` // how to fix it
 }
 
 func passed(format string, values ...any) result {
@@ -54,7 +54,7 @@ func off(text string) result {
 	return result{Status: verdictOff, Text: text}
 }
 
-// examination looks at one part.
+// examination checks one part.
 type examination struct {
 	name string
 	look func(context.Context) result
@@ -91,7 +91,7 @@ func anyFailed(results []result) bool {
 	return slices.ContainsFunc(results, func(one result) bool { return one.Status == verdictFail })
 }
 
-// examiner looks at the database and at what else the product talks to.
+// examiner checks the database and the product's other dependencies.
 type examiner struct{ *databases }
 
 // checkInstallation returns a result for each part of the installation, in a fixed order.
@@ -118,8 +118,7 @@ func checkInstallation(ctx context.Context, load func() (Config, error)) []resul
 	))
 }
 
-// examine looks at all parts at once. A part that has no result in time fails, and holds up no
-// other.
+// examine checks all parts at once. A part without a result in time fails, and doesn't delay the others.
 func examine(ctx context.Context, limit time.Duration, examinations []examination) []result {
 	results := make([]result, len(examinations))
 	var looks sync.WaitGroup
@@ -147,7 +146,7 @@ func writeResultsJSON(w io.Writer, results []result) error {
 	return encoder.Encode(results)
 }
 
-// writeResults writes the list as lines of text, the advice below what it is about.
+// writeResults writes the list as lines of text, with each advice below its line.
 func writeResults(w io.Writer, results []result) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	counts := map[verdict]int{}

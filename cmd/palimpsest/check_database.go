@@ -20,12 +20,12 @@ import (
 const (
 	oldestServer  = 150_000          // PostgreSQL 15, as server_version_num has it
 	clockDiffers  = 2 * time.Second  // needs attention
-	clockIsWrong  = 30 * time.Second // logins, limits and signed notices are wrong
+	clockIsWrong  = 30 * time.Second // beyond it, logins, limits and signed notices are wrong
 	loginRejected = "28"             // class of SQLSTATEs: invalid authorization
 )
 
-// databaseExaminations look at the database and at what depends on it. They start the embedded
-// one if it does not run, and do not create it.
+// databaseExaminations check the database and the parts that depend on it. They start an existing embedded
+// database if it isn't running, but never create one.
 func (e examiner) databaseExaminations(ctx context.Context) []examination {
 	owner, none := e.existingDatabase(ctx)
 	looks := []struct {
@@ -50,8 +50,7 @@ func (e examiner) databaseExaminations(ctx context.Context) []examination {
 	return list
 }
 
-// existingDatabase returns the URL of the database with its owner's login, or what there is to
-// say of it.
+// existingDatabase returns the URL of the database with its owner's login, or a result to report instead.
 func (e examiner) existingDatabase(ctx context.Context) (owner string, none result) {
 	dir := filepath.Join(e.config.DataDir, "postgres")
 	if _, err := os.Stat(dir); e.config.DatabaseURL == "" && errors.Is(err, os.ErrNotExist) {
@@ -68,7 +67,7 @@ func (e examiner) existingDatabase(ctx context.Context) (owner string, none resu
 func onOwner(ctx context.Context, owner, statement string, into ...any) error {
 	connection, err := pgx.Connect(ctx, owner)
 	if err != nil {
-		return err // names host, database and user
+		return err // its message has the host, database and user
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	return connection.QueryRow(ctx, statement).Scan(into...)
@@ -121,7 +120,7 @@ func checkSchema(ctx context.Context, owner string) result {
 	return passed("up to date, migration %d", newest)
 }
 
-// checkSecretKey looks whether the configured key is the one of the database.
+// checkSecretKey checks whether the configured key belongs to the database.
 func (e examiner) checkSecretKey(ctx context.Context, owner string) result {
 	const advice = "Set PALIMPSEST_SECRET_KEY to the key that was used before. Without it, provider keys and sessions cannot be read."
 	stored, err := tenantsdb.SomeDataKeys(ctx, owner, datakeys.Sample)
@@ -162,7 +161,7 @@ func (e examiner) checkSecretKey(ctx context.Context, owner string) result {
 	return passed("it opens the database")
 }
 
-// isMissingTable reports whether a statement failed because the schema is not there yet.
+// isMissingTable reports whether a statement failed because the schema does not exist yet.
 func isMissingTable(err error) bool {
 	failure, is := errors.AsType[*pgconn.PgError](err)
 	return is && failure.Code == "42P01"
@@ -187,7 +186,7 @@ func (e examiner) checkWorkerLogin(ctx context.Context, owner string) result {
 	})
 }
 
-// checkReadReplica looks at the replica that pages read from.
+// checkReadReplica checks the replica that pages read from.
 func (e examiner) checkReadReplica(ctx context.Context, owner string) result {
 	if e.config.DatabaseReadURL == "" {
 		return off("DATABASE_READ_URL is not set: pages read from the database")
@@ -213,10 +212,10 @@ func (e examiner) checkReadReplica(ctx context.Context, owner string) result {
 	return passed("it follows the database")
 }
 
-// errNoSecret says that no secret key exists from which logins follow.
+// errNoSecret is returned if there is no secret key to derive logins from.
 var errNoSecret = errors.New("no secret key")
 
-// derived returns the URL of a login whose password follows from the secret key.
+// derived returns the URL of a login with its password derived from the secret key.
 func (e examiner) derived(owner string, of func(owner string, secret []byte) (string, error)) (string, error) {
 	if _, err := os.Stat(filepath.Join(e.config.DataDir, "secret.key")); e.config.SecretKey == "" && err != nil {
 		return "", errNoSecret
@@ -228,7 +227,7 @@ func (e examiner) derived(owner string, of func(owner string, secret []byte) (st
 	return of(owner, safe.Derive("database login"))
 }
 
-// checkLogin looks whether a login works and has the rights that it needs, and no more.
+// checkLogin checks whether a login works and has exactly the rights that it needs.
 func (e examiner) checkLogin(ctx context.Context, owner, setting, configured string, derive func(string, []byte) (string, error), config func(url string) tenantsdb.Config) result {
 	url := configured
 	if url == "" {
@@ -275,15 +274,15 @@ func checkClock(ctx context.Context, owner string) result {
 	return clockResult(asked.Add(took/2).Sub(there), took)
 }
 
-// clockResult says what it means that this machine's clock is ahead of the database's by a time,
-// which was measured within another.
+// clockResult reports a clock difference between this machine and the database. within is how long the
+// measurement took.
 func clockResult(ahead, within time.Duration) result {
 	const advice = "Let both machines synchronize their clocks, for example with chrony."
 	by, direction := ahead, "ahead of"
 	if ahead < 0 {
 		by, direction = -ahead, "behind"
 	}
-	by = max(0, by-within/2) // what the way there and back explains
+	by = max(0, by-within/2) // the part that the round trip explains
 	switch {
 	case by > clockIsWrong:
 		return failed(advice, "%s %s the database's: logins, limits and signed notices are wrong", lasts(by), direction)

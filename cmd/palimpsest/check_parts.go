@@ -20,11 +20,11 @@ import (
 	"palimpsest/tenants/mail"
 )
 
-// littleSpace is how many bytes the data directory needs at least: the log of the embedded
-// database and of exchanges that wait to be recorded grow there.
+// littleSpace is the minimum of free bytes in the data directory, because the log of the embedded database
+// and of unrecorded exchanges grow there.
 const littleSpace = 1 << 30
 
-// checkSettings looks at settings that are valid but leave something open.
+// checkSettings warns about valid settings with a risk.
 func checkSettings(config Config) result {
 	var open []string
 	host, _, _ := net.SplitHostPort(config.Addr)
@@ -54,7 +54,7 @@ func isLocalURL(address string) bool {
 	return false
 }
 
-// checkDataDir looks whether files can be written to the data directory, and how many.
+// checkDataDir checks whether files can be written to the data directory, and the space for them.
 func checkDataDir(dir string) result {
 	existing := dir
 	for {
@@ -78,8 +78,8 @@ func checkDataDir(dir string) result {
 	return spaceResult(dir, existing, free)
 }
 
-// spaceResult says what it means that so many bytes are free in the part of the data directory that
-// exists.
+// spaceResult judges the free bytes on the disk of the data directory. existing is the part of its path
+// that exists.
 func spaceResult(dir, existing string, free uint64) result {
 	if free < littleSpace {
 		return warned("Make room: PostgreSQL stops when its disk is full.", "%s has %d MB left", existing, free>>20)
@@ -90,7 +90,7 @@ func spaceResult(dir, existing string, free uint64) result {
 	return passed("%s, %d GB free", dir, free>>30)
 }
 
-// outerExaminations look at what the product talks to besides its database.
+// outerExaminations check the product's dependencies other than its database.
 func (e examiner) outerExaminations() []examination {
 	list := []examination{
 		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, e.config.BlobURL) }},
@@ -145,7 +145,7 @@ func (e examiner) checkRedis(ctx context.Context) result {
 	if err != nil {
 		return failed(advice, "%v", err)
 	}
-	// The client would try again and again, and log it.
+	// Without it the client would retry and log each failure.
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", client.Options().Addr)
 	if err != nil {
 		return failed(advice, "%v", err)
@@ -155,7 +155,7 @@ func (e examiner) checkRedis(ctx context.Context) result {
 	if err := client.Set(ctx, name, name, time.Minute).Err(); err != nil {
 		return failed(advice, "a value cannot be written: %v", err)
 	}
-	// Limits are counted by scripts.
+	// The limits use scripts.
 	read, err := client.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{name}).Text()
 	if err == nil && read != name {
 		err = errors.New("another value came back")
@@ -189,7 +189,7 @@ func checkMail(ctx context.Context, config Config) result {
 	return passed("the server takes the login; nothing was sent")
 }
 
-// checkProvider asks a provider for its models without a key: any answer shows that it can be
+// checkProvider asks a provider for its models without a key, since any answer shows that it can be
 // reached.
 func (e examiner) checkProvider(ctx context.Context, provider tenants.Provider) result {
 	client := upstream.New(e.config.AllowPrivateUpstreams)

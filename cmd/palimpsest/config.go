@@ -22,8 +22,8 @@ import (
 	"palimpsest/tenants/mail"
 )
 
-// Config holds every setting of the program. Only this file reads the
-// environment and the config file; each part gets what it needs.
+// Config holds every setting of the program. Only this file reads the environment and the config file; each
+// part receives its own settings.
 type Config struct {
 	Addr                  string // PALIMPSEST_ADDR
 	AdminAddr             string // PALIMPSEST_ADMIN_ADDR; empty: off
@@ -45,33 +45,32 @@ type Config struct {
 	RequireVerifiedEmail  bool   // PALIMPSEST_REQUIRE_VERIFIED_EMAIL
 	Role                  Role   // --role of serve
 	SignUp                SignUp // who may sign up
-	WorkspaceConcurrency  int    // PALIMPSEST_WORKSPACE_CONCURRENCY: requests of a workspace that are open at once
+	WorkspaceConcurrency  int    // PALIMPSEST_WORKSPACE_CONCURRENCY: open requests of a workspace
 	OperatorContact       string // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
 	Profiles              bool   // PALIMPSEST_PPROF: serve /debug/pprof on AdminAddr
-	Bounds                Bounds // of what many requests take together
-	KeepRequestsDays      int    // PALIMPSEST_KEEP_REQUESTS_DAYS: after how many days requests of no session are dropped; 0: never
+	Bounds                Bounds // limits on all requests together
+	KeepRequestsDays      int    // PALIMPSEST_KEEP_REQUESTS_DAYS: days until requests without a session are dropped; 0: never
 
-	// DrainTimeout is how long open streams may go on once the program is told
-	// to stop. PALIMPSEST_DRAIN_TIMEOUT
+	// DrainTimeout is how long open streams may continue after the program is told to stop.
+	// PALIMPSEST_DRAIN_TIMEOUT
 	DrainTimeout time.Duration
 
-	// DrainDelay is how long requests are still taken once the program is told to stop
-	// and says that it is not ready: balancers have to hear of it. PALIMPSEST_DRAIN_DELAY
+	// DrainDelay is how long the program still takes requests after it is told to stop and is no longer
+	// ready, so that balancers notice. PALIMPSEST_DRAIN_DELAY
 	DrainDelay time.Duration
 
 	Databases []Database // DATABASE_URLS, in place of the database and the public URL; optional
-	Host      string     // of the one of several databases that these settings are for; "" if there is one
+	Host      string     // host of these settings' database, if there are several; else ""
 
 	Catalog Catalog        // of models
 	Billing billing.Config // STRIPE_*; see billingSettings
 	Traces  Traces         // OTEL_*
 
-	// Demo says how to log in to an installation whose data was made up. Only the command
-	// demo sets it.
+	// Demo tells how to log in to an installation with demo data. Only the command demo sets it.
 	Demo string
 }
 
-// DefaultConfig returns the settings of an installation that sets nothing.
+// DefaultConfig returns the settings of an installation without its own.
 func DefaultConfig() Config {
 	return Config{
 		Addr:      "127.0.0.1:8080",
@@ -129,7 +128,7 @@ func settings() []setting {
 	}...)
 }
 
-// span returns what sets a field to a duration.
+// span returns a setter for a duration field.
 func span(field func(*Config) *time.Duration) func(*Config, string) error {
 	return func(config *Config, value string) error {
 		duration, err := time.ParseDuration(value)
@@ -141,7 +140,7 @@ func span(field func(*Config) *time.Duration) func(*Config, string) error {
 	}
 }
 
-// truth returns what sets a field to true or false.
+// truth returns a setter for a boolean field.
 func truth(field func(*Config) *bool) func(*Config, string) error {
 	return func(config *Config, value string) error {
 		is, err := strconv.ParseBool(value)
@@ -153,8 +152,8 @@ func truth(field func(*Config) *bool) func(*Config, string) error {
 	}
 }
 
-// LoadConfig returns the defaults, overridden by the YAML file if one is named,
-// overridden by the environment. An error names the setting that is wrong.
+// LoadConfig returns the defaults, overridden by the YAML file if there is one, overridden by the
+// environment. An error names the wrong setting.
 func LoadConfig(file string, environment func(string) (string, bool)) (Config, error) {
 	config := DefaultConfig()
 	if file == "" {
@@ -186,8 +185,7 @@ func LoadConfig(file string, environment func(string) (string, bool)) (Config, e
 	return config, nil
 }
 
-// Validate names the first setting that is wrong and what is allowed. A secret
-// is never part of the message.
+// Validate names the first wrong setting and its allowed values. The message never contains a secret.
 func (c Config) Validate() error {
 	if err := checkAddress("PALIMPSEST_ADDR", c.Addr); err != nil {
 		return err
@@ -300,7 +298,7 @@ func decodeSecrets(list string) ([][]byte, error) {
 	return secrets, nil
 }
 
-// readNetworks reads networks separated by commas; none for an empty list.
+// readNetworks reads networks separated by commas. It returns nil for an empty list.
 func readNetworks(list string) ([]*net.IPNet, error) {
 	var networks []*net.IPNet
 	for text := range strings.SplitSeq(list, ",") {
@@ -316,7 +314,7 @@ func readNetworks(list string) ([]*net.IPNet, error) {
 	return networks, nil
 }
 
-// readFile reads the settings of a YAML file; none if no file is named.
+// readFile reads the settings of a YAML file, if there is one.
 func readFile(file string) (map[string]string, error) {
 	if file == "" {
 		return map[string]string{}, nil

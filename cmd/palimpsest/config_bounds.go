@@ -9,25 +9,26 @@ import (
 	"palimpsest/migrations/partitions"
 )
 
-// Bounds is what many requests may take together in one process.
+// Bounds limits the resources that many requests may take together in one process.
 type Bounds struct {
-	WorkspaceMegabytes int // PALIMPSEST_WORKSPACE_INFLIGHT_MB: of the bodies of a workspace's requests that wait for their answer
-	Megabytes          int // PALIMPSEST_INFLIGHT_MB: of all bodies that do
-	PlaceConnections   int // PALIMPSEST_CONNECTIONS_PER_PLACE: connections of one place on which nobody has proven who they are; 0: any number
-	KeyConnections     int // PALIMPSEST_CONNECTIONS_PER_KEY: of an API key or a login; 0: any number
-	AccountConnections int // PALIMPSEST_CONNECTIONS_PER_ACCOUNT: of all workspaces that one person owns; 0: any number
+	WorkspaceMegabytes int // PALIMPSEST_WORKSPACE_INFLIGHT_MB: bodies of a workspace's requests in flight
+	Megabytes          int // PALIMPSEST_INFLIGHT_MB: all bodies in flight
+	PlaceConnections   int // PALIMPSEST_CONNECTIONS_PER_PLACE: connections of one place without an authenticated request; 0: no limit
+	KeyConnections     int // PALIMPSEST_CONNECTIONS_PER_KEY: of an API key or a login; 0: no limit
+	AccountConnections int // PALIMPSEST_CONNECTIONS_PER_ACCOUNT: of all workspaces of one owner; 0: no limit
 }
 
-// DefaultBounds returns the bounds of an installation that sets none.
+// DefaultBounds returns the bounds of an installation without its own.
 func DefaultBounds() Bounds {
 	return Bounds{WorkspaceMegabytes: 256, Megabytes: 1024, PlaceConnections: 512, KeyConnections: 512, AccountConnections: 1024}
 }
 
-// mostReserved is how many file descriptors connections of clients leave, at most, to the admin
-// listener, the database, idle connections to providers and files. They leave a quarter of fewer.
+// mostReserved is the maximum number of file descriptors reserved for the admin listener, the database,
+// idle connections to providers and files. If the process may have few descriptors, a quarter of them is
+// reserved.
 const mostReserved = 1024
 
-// connections returns how many connections there may be.
+// connections returns the limits on client connections.
 func (b Bounds) connections() connections.Limits {
 	limits := connections.Limits{PerPlace: b.PlaceConnections, PerKey: b.KeyConnections, PerAccount: b.AccountConnections}
 	if files, known := mostFiles(); known {
@@ -36,8 +37,8 @@ func (b Bounds) connections() connections.Limits {
 	return limits
 }
 
-// descriptorsOf returns how many of the files that the process may have open connections of clients take;
-// 0 for any number.
+// descriptorsOf returns how many of the process's file descriptors client connections may take; 0 means no
+// limit.
 func descriptorsOf(files uint64) int {
 	if files > math.MaxInt32 {
 		return 0
@@ -46,7 +47,7 @@ func descriptorsOf(files uint64) int {
 	return all - min(mostReserved, all/4)
 }
 
-// leastMegabytes lets one body of the largest size through.
+// leastMegabytes is the minimum that lets one body of the largest size through.
 const leastMegabytes = 64
 
 // boundSettings lists the settings of bounds.

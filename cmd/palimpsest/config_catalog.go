@@ -38,7 +38,7 @@ func catalogSettings() []setting {
 	}
 }
 
-// validate returns an error for a catalog that nobody can have signed.
+// validate returns an error for a catalog without a key to verify it.
 func (c Catalog) validate() error {
 	if c.Place != "" && c.Key == nil {
 		return errors.New("PALIMPSEST_CATALOG needs PALIMPSEST_CATALOG_KEY, the public key that signs it")
@@ -46,7 +46,7 @@ func (c Catalog) validate() error {
 	return nil
 }
 
-// follow keeps the models' catalog as the settings have it.
+// follow keeps the models' catalog up to date with the configured one.
 func (c Catalog) follow(b base, models *tokens.Models) {
 	if c.Place == "" {
 		return

@@ -14,18 +14,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Database is one of several databases of an installation, with the public URL of the people
-// and clients whose workspaces it holds.
+// Database is one of several databases of an installation, with the public URL for the users and clients of
+// its workspaces.
 type Database struct {
 	PublicURL string
 	URL       string
-	Host      string // of PublicURL: its name in commands, metrics, logs, and the data directory
+	Host      string // of PublicURL: the database's name in commands, metrics, logs, and the data directory
 }
 
 // databasesDir holds a directory for each of several databases, in the data directory.
 const databasesDir = "databases"
 
-// entryForm says how an entry of DATABASE_URLS looks. Errors never show one: it holds a password.
+// entryForm describes an entry of DATABASE_URLS. Errors never show an entry because it holds a password.
 const entryForm = "an entry is <public URL>=<database URL>, such as https://app.example.com=postgres://owner:password@db1/palimpsest, and spaces or newlines separate entries" //nolint:gosec // an example
 
 // databaseSettings lists the setting of an installation with several databases.
@@ -39,7 +39,7 @@ func databaseSettings() []setting {
 // parseDatabases reads the entries of DATABASE_URLS.
 func parseDatabases(value string) ([]Database, error) {
 	var list []Database
-	where := map[string]int{} // number of the entry, by host and by the place of the database
+	where := map[string]int{} // number of the entry, by host and by server and database name
 	for i, entry := range strings.Fields(value) {
 		number := i + 1
 		public, address, _ := strings.Cut(entry, "=")
@@ -60,7 +60,8 @@ func parseDatabases(value string) ([]Database, error) {
 	return list, nil
 }
 
-// newDatabase returns the database of an entry, or an error that shows nothing of it.
+// newDatabase returns the database of an entry. Its error reveals nothing of the entry, since that may hold
+// a password.
 func newDatabase(public, address string) (Database, error) {
 	parsed, err := url.Parse(public)
 	if err != nil || parsed.Host == "" || parsed.User != nil || strings.Trim(parsed.Path, "/")+parsed.RawQuery+parsed.Fragment != "" || checkURL("", public, "http", "https") != nil {
@@ -72,7 +73,7 @@ func newDatabase(public, address string) (Database, error) {
 	return Database{PublicURL: public, URL: address, Host: hostOf(parsed.Host)}, nil
 }
 
-// held returns the server and the name of the database, which do not depend on who logs in.
+// held returns the server and the name of the database, without the login.
 func (d Database) held() string {
 	config, err := pgconn.ParseConfig(d.URL)
 	if err != nil {
@@ -81,13 +82,13 @@ func (d Database) held() string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + cmp.Or(config.Database, config.User)
 }
 
-// hostOf returns a host as URLs and requests name it, without a port that goes without saying.
+// hostOf returns a host in the form of URLs and requests, without a default port.
 func hostOf(host string) string {
 	host = strings.ToLower(host)
 	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
 }
 
-// checkDatabases returns an error if a setting that DATABASE_URLS replaces is set beside it.
+// checkDatabases returns an error if DATABASE_URLS is set together with a setting that it replaces.
 func (c Config) checkDatabases() error {
 	if len(c.Databases) == 0 {
 		return nil
@@ -116,7 +117,7 @@ func (c Config) each() []Config {
 	return list
 }
 
-// choose returns the settings for the database with a host, or all of them if no host is given.
+// choose returns the settings for the database with a host, or all of them without a host.
 func (c Config) choose(host string) (Config, error) {
 	if host == "" {
 		return c, nil
@@ -158,7 +159,8 @@ func (c Config) hosts() string {
 	return strings.Join(hosts, " or ")
 }
 
-// waitingDir returns the directory for what waits for the database: of several, each has its own.
+// waitingDir returns the directory for data that waits for the database. Each of several databases has its
+// own.
 func (c Config) waitingDir() string {
 	if c.Host == "" {
 		return c.DataDir
@@ -166,7 +168,7 @@ func (c Config) waitingDir() string {
 	return filepath.Join(c.DataDir, databasesDir, c.Host)
 }
 
-// about returns a name with the database that it is about, if there are several.
+// about adds the database's host to a name, if there are several.
 func (c Config) about(name string) string {
 	if c.Host == "" {
 		return name

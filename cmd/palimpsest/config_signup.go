@@ -8,7 +8,7 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// How many sign-ups an hour one place may have, and how many workspaces one person.
+// The limits on sign-ups per place and hour, and on workspaces per user.
 const (
 	defaultSignUps    = 10
 	maxSignUps        = 10_000
@@ -16,7 +16,7 @@ const (
 	maxWorkspaces     = 10_000
 )
 
-// SignUp is the settings of who may sign up.
+// SignUp holds the settings for sign-ups.
 type SignUp struct {
 	Open             identity.SignUpPolicy // PALIMPSEST_SIGNUP
 	Domains          []string              // PALIMPSEST_SIGNUP_DOMAINS
@@ -27,9 +27,8 @@ type SignUp struct {
 	Workspaces       int                   // PALIMPSEST_WORKSPACES_PER_PERSON; 0: any number
 }
 
-// quietSignUps reports whether sign-ups do not tell whose address is known. Unless the
-// operator says otherwise they do not where mails are sent: without, the answer could reach
-// nobody.
+// quietSignUps reports whether sign-up responses hide if an address is already known. By default they do if
+// mails are sent or verified addresses are required. Otherwise no mail could give the user the real answer.
 func (c Config) quietSignUps() bool {
 	if c.SignUp.Tells != nil {
 		return !*c.SignUp.Tells
@@ -37,7 +36,7 @@ func (c Config) quietSignUps() bool {
 	return c.SMTPURL != "" || c.RequireVerifiedEmail
 }
 
-// signUps is who may sign up.
+// signUps returns the policy for sign-ups.
 func (c Config) signUps() identity.SignUps {
 	set := c.SignUp
 	return identity.SignUps{
@@ -46,7 +45,7 @@ func (c Config) signUps() identity.SignUps {
 	}
 }
 
-// signUpSettings lists the settings of who may sign up and of limits on the way in.
+// signUpSettings lists the settings for sign-ups and for limits on incoming requests.
 func signUpSettings() []setting {
 	domains := func(field func(*Config) *[]string) func(*Config, string) error {
 		return func(config *Config, value string) error {
@@ -104,7 +103,7 @@ func signUpSettings() []setting {
 	}
 }
 
-// validate names a setting that lacks another.
+// validate names a setting that requires another one.
 func (s SignUp) validate() error {
 	if s.Open == identity.OpenToDomains && len(s.Domains) == 0 {
 		return errors.New("PALIMPSEST_SIGNUP_DOMAINS: is empty, but PALIMPSEST_SIGNUP is domains; name domains such as example.com,example.org")

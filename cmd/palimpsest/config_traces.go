@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Traces says whether requests are traced and where their spans go, by OpenTelemetry's own
-// variables (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
+// Traces configures the tracing of requests, by OpenTelemetry's own variables
+// (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 type Traces struct {
-	Endpoint       string // OTEL_EXPORTER_OTLP_ENDPOINT: of all that OpenTelemetry exports; empty: TracesEndpoint
-	TracesEndpoint string // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: of spans alone, with its path; both empty: traces are off
+	Endpoint       string // OTEL_EXPORTER_OTLP_ENDPOINT: for all of OpenTelemetry's exports; empty: TracesEndpoint
+	TracesEndpoint string // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: for spans only, with its path; both empty: traces are off
 	Protocol       string // OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
 	Headers        string // OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS; often holds a secret
-	Service        string // OTEL_SERVICE_NAME; empty: as Resource says
+	Service        string // OTEL_SERVICE_NAME; empty: taken from Resource
 	Resource       string // OTEL_RESOURCE_ATTRIBUTES
 	Sampler        string // OTEL_TRACES_SAMPLER
 	SamplerArg     string // OTEL_TRACES_SAMPLER_ARG
@@ -24,8 +24,8 @@ type Traces struct {
 	Disabled       bool   // OTEL_SDK_DISABLED
 }
 
-// The values that are taken. Not to follow a parent is the default, other than in OpenTelemetry:
-// the parent is a client's word.
+// The accepted values. Unlike OpenTelemetry's, the default sampler ignores the parent because a client
+// controls it.
 const (
 	tracesProtocol = "http/protobuf"
 	tracesExporter = "otlp"
@@ -33,10 +33,10 @@ const (
 	alwaysOn       = "always_on"
 	alwaysOff      = "always_off"
 	byRatio        = "traceidratio"
-	byParent       = "parentbased_" // in front of each of them
+	byParent       = "parentbased_" // prefix of each of them
 )
 
-// DefaultTraces returns the settings of an installation that sets none: nothing is traced.
+// DefaultTraces returns the settings of an installation without its own: tracing is off.
 func DefaultTraces() Traces {
 	return Traces{Protocol: tracesProtocol, Exporter: tracesExporter, Sampler: alwaysOn}
 }
@@ -46,7 +46,7 @@ func (t Traces) IsOn() bool {
 	return (t.Endpoint != "" || t.TracesEndpoint != "") && !t.Disabled && t.Exporter != "none"
 }
 
-// URL returns where spans are sent.
+// URL returns the destination of spans.
 func (t Traces) URL() string {
 	if t.TracesEndpoint != "" {
 		return t.TracesEndpoint
@@ -54,8 +54,7 @@ func (t Traces) URL() string {
 	return strings.TrimRight(t.Endpoint, "/") + "/v1/traces"
 }
 
-// Ratio returns the part of the traces that begin here that are kept, where the sampler
-// takes a part.
+// Ratio returns the sampled share of the traces that begin here, if the sampler takes a share.
 func (t Traces) Ratio() (float64, error) {
 	if t.SamplerArg == "" {
 		return 1, nil
@@ -89,8 +88,8 @@ func traceSettings() []setting {
 	}
 }
 
-// validate names the first setting that is wrong, if requests are traced: else the others
-// are for other programs.
+// validate names the first wrong setting if tracing is on. Otherwise the variables may belong to other
+// programs.
 func (t Traces) validate() error {
 	if !t.IsOn() {
 		return nil
@@ -125,8 +124,8 @@ func (t Traces) validate() error {
 	return nil
 }
 
-// pairs reads a list such as "name=value,other=value", whose values are percent-encoded.
-// The error shows none of it.
+// pairs reads a list such as "name=value,other=value", whose values are percent-encoded. The error never
+// quotes the list.
 func pairs(list string) (map[string]string, error) {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(list, ",") {

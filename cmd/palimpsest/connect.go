@@ -16,7 +16,7 @@ import (
 	"palimpsest/cmd/palimpsest/credential"
 )
 
-// connectFlags are what the commands that set clients up take.
+// connectFlags are the flags of the commands that set clients up.
 type connectFlags struct {
 	server, key                     string
 	all, dry, project, yes, machine bool
@@ -66,7 +66,7 @@ func completeClients(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 	return strings.Split(clientIDs(), ", "), cobra.ShellCompDirectiveNoFileComp
 }
 
-// choose returns the clients that are meant.
+// choose returns the selected clients.
 func (f *connectFlags) choose(arguments []string) (*connect.Connector, []connect.Client, error) {
 	place, err := connect.Here()
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *connectFlags) choose(arguments []string) (*connect.Connector, []connect
 	return connector, []connect.Client{client}, err
 }
 
-// setup returns what clients are set up with: by the flags, the environment, or the saved login.
+// setup returns the server and key for clients, from the flags, the environment, or the saved login.
 func (f *connectFlags) setup(command *cobra.Command) (connect.Setup, error) {
 	login, err := credential.Load()
 	if errors.Is(err, credential.ErrNone) && f.server != "" && f.key == "" {
@@ -126,10 +126,10 @@ func logIn(command *cobra.Command, server string) (credential.Login, error) {
 	return credential.Load()
 }
 
-// connected is what became of one client, as JSON.
+// connected is the result for one client, as JSON.
 type connected struct {
 	Client string        `json:"client"`
-	Done   bool          `json:"done"` // everything is as it should be
+	Done   bool          `json:"done"` // the client is set up
 	Files  []fileChanged `json:"files"`
 	Notes  []string      `json:"notes,omitempty"`
 	Steps  []string      `json:"steps,omitempty"`
@@ -184,7 +184,7 @@ func printJSON[T any](out io.Writer, value T) error {
 	return encoder.Encode(value)
 }
 
-// wants reports whether the changes that were shown are to be written.
+// wants asks whether to write the changes just shown.
 func (f connectFlags) wants(out io.Writer, answers *bufio.Reader) bool {
 	if f.yes || f.machine {
 		return f.yes
@@ -294,7 +294,7 @@ func runCommand() *cobra.Command {
 	return command
 }
 
-// keyFlags say which key a client means.
+// keyFlags select a client's key.
 type keyFlags struct{ server, file string }
 
 func (f *keyFlags) add(command *cobra.Command) {
@@ -302,7 +302,7 @@ func (f *keyFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.file, "file", "", "file that holds the key; default: that of palimpsest login")
 }
 
-// login returns the server and the key that are meant.
+// login returns the server and the key to use.
 func (f *keyFlags) login() (credential.Login, error) {
 	if f.file != "" {
 		key, err := os.ReadFile(f.file)

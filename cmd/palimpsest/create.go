@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// tools are what the commands for first steps work with.
+// tools are the services for the commands of first steps.
 type tools struct {
 	db          *tenantsdb.DB
 	people      *identity.Service
@@ -52,7 +52,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
-		people.SetSignUps(identity.SignUps{}) // anyone who has the command line vouches for people
+		people.SetSignUps(identity.SignUps{}) // a user of the command line vouches for people
 		provider := upstream.NewGuarded(base.guard)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
@@ -60,7 +60,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 	}
 }
 
-// user returns the person with an address.
+// user returns the user with an address.
 func (t tools) user(ctx context.Context, email string) (tenants.User, error) {
 	user, _, err := t.db.Accounts.UserByEmail(ctx, strings.ToLower(email))
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -85,7 +85,7 @@ func userCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// The person who runs the product vouches for the address.
+			// The operator vouches for the address.
 			if err := tools.db.Accounts.VerifyUser(ctx, principal.User.ID); err != nil {
 				return err
 			}
@@ -168,8 +168,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
-// membershipOf returns the user's workspace with a name or id; the first one if
-// none is named.
+// membershipOf returns the user's workspace with a name or id, or the first one if named is "".
 func membershipOf(ctx context.Context, tools tools, user uuid.UUID, named string) (tenants.WorkspaceID, error) {
 	memberships, err := tools.db.Workspaces.Memberships(ctx, user)
 	if err != nil {

@@ -25,17 +25,17 @@ const databaseName = "palimpsest"
 type databases struct {
 	setup
 	after     func(time.Duration) <-chan time.Time
-	isCommand bool            // for one thing that a command does, also beside the running product
-	another   <-chan struct{} // closed once another database of the process is open; nil if there is no other
-	owner     string          // URL of the one that it has made, with its owner's login
+	isCommand bool            // for a single command, possibly beside the running product
+	another   <-chan struct{} // closed after another database of the process has opened; nil if there is no other
+	owner     string          // URL of its database, with its owner's login
 }
 
-// databasesOf returns what opens the database for a command.
+// databasesOf returns the databases for a command.
 func databasesOf(config Config) *databases {
 	return &databases{setup: newSetup(config, newLog(os.Stderr, config.LogFormat), time.Now), after: time.After, isCommand: true}
 }
 
-// openDatabase makes the database and opens it.
+// openDatabase creates the database client and opens it.
 func (d *databases) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
 	db, err := d.newDatabase(ctx, safe)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *databases) openDatabase(ctx context.Context, safe *vault.Vault) (*tenan
 	return db, d.open(ctx, db, safe)
 }
 
-// newDatabase makes the database with the product's logins. It is away until it is open.
+// newDatabase creates the database client with the product's logins. It counts as away until it is open.
 func (d *databases) newDatabase(ctx context.Context, safe *vault.Vault) (_ *tenantsdb.DB, err error) {
 	if d.owner, err = d.ownerURL(ctx); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (d *databases) newDatabase(ctx context.Context, safe *vault.Vault) (_ *tena
 	return db, nil
 }
 
-// open opens the database, after the owner has brought the schema up to date. It is an error if the
-// vault opens nothing of it.
+// open opens the database, after the owner has brought the schema up to date. It is an error if the vault
+// can't open the database's keys.
 func (d *databases) open(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) error {
 	if err := d.reach(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *databases) open(ctx context.Context, db *tenantsdb.DB, safe *vault.Vaul
 	if applied > 0 {
 		d.log.Info("schema is up to date", "migrations", applied)
 	}
-	// Before logins are given passwords that are derived from them.
+	// Check first, because passwords of logins are derived from the master keys.
 	if err := checkMasterKeys(ctx, d.owner, safe); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (d *databases) open(ctx context.Context, db *tenantsdb.DB, safe *vault.Vaul
 	return err
 }
 
-// reach returns an error if one of several databases takes no connection within a moment: the others
-// do not wait for one that stands still.
+// reach returns an error if one of several databases takes no connection within a moment, so that the
+// others don't wait for it.
 func (d *databases) reach(ctx context.Context) error {
 	if d.config.Host == "" {
 		return nil
@@ -109,15 +109,15 @@ func (d *databases) reach(ctx context.Context) error {
 }
 
 const (
-	databasePatience = 30 * time.Second       // how long a start waits for a database that takes no connections
+	databasePatience = 30 * time.Second       // how long a start waits for a database that refuses connections
 	databaseAgain    = 500 * time.Millisecond // between two tries
 	databaseLater    = 2 * time.Second        // between two tries after the start
 	reachTimeout     = 5 * time.Second        // for one of several databases to take a connection
 )
 
-// await opens the database, and waits for one that takes no connections: a replica is often started
-// again while the database or its pooler is. It waits no longer once another database is open. What
-// waiting does not change, such as a wrong password, ends the start at once.
+// await opens the database, and waits while it refuses connections, since a replica often restarts together
+// with the database or its pooler. It stops waiting once another database is open. An error that waiting
+// can't fix, such as a wrong password, ends the start at once.
 func (d *databases) await(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) error {
 	for left := databasePatience; ; left -= databaseAgain {
 		err := d.open(ctx, db, safe)
@@ -137,7 +137,7 @@ func (d *databases) await(ctx context.Context, db *tenantsdb.DB, safe *vault.Vau
 	}
 }
 
-// passes reports whether a connection to the database failed for a reason that may pass.
+// passes reports whether a connection to the database failed for a temporary reason.
 func passes(err error) bool {
 	if _, is := errors.AsType[*pgconn.ConnectError](err); !is {
 		return false
@@ -147,13 +147,13 @@ func passes(err error) bool {
 	return !is || failure.Code[:2] != loginRejected && failure.Code != noSuchDatabase
 }
 
-// loginSecret derives the passwords of the logins that the program makes.
+// loginSecret derives the passwords of the program's own logins.
 const loginSecret = "database login"
 
-// logins returns how to open the database with the app and worker logins.
+// logins returns the configurations of the app and worker logins.
 func (d *databases) logins(safe *vault.Vault) (tenantsdb.Config, error) {
 	secret := safe.Derive(loginSecret)
-	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
+	// The configured URLs may lead through a pgbouncer, which does not forward notifications.
 	config := tenantsdb.Config{URL: d.config.DatabaseAppURL, WorkerURL: d.config.DatabaseWorkerURL, ListenURL: d.owner, Sealer: safe}
 	config.ReadFailed = func(err error) {
 		d.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
@@ -176,7 +176,7 @@ func (d *databases) logins(safe *vault.Vault) (tenantsdb.Config, error) {
 	return config, nil
 }
 
-// ensureLogins creates the logins that no setting names.
+// ensureLogins creates the logins without a configured URL.
 func (d *databases) ensureLogins(ctx context.Context, safe *vault.Vault) error {
 	secret := safe.Derive(loginSecret)
 	if d.config.DatabaseAppURL == "" {
@@ -190,8 +190,8 @@ func (d *databases) ensureLogins(ctx context.Context, safe *vault.Vault) error {
 	return nil
 }
 
-// readURL returns the address of the replica that pages read from, with the login that the
-// program makes unless a setting names one; "" if absent.
+// readURL returns the address of the replica that pages read from, or "". It uses the program's own login
+// unless a setting names one.
 func readURL(config Config, secret []byte) (string, error) {
 	if config.DatabaseReadURL == "" || config.DatabaseAppURL != "" {
 		return config.DatabaseReadURL, nil
@@ -199,8 +199,8 @@ func readURL(config Config, secret []byte) (string, error) {
 	return migrations.AppURL(config.DatabaseReadURL, secret)
 }
 
-// checkMasterKeys returns an error if the vault is not that of the database. The first
-// start leaves a proof there, by which that is known as long as there are no data keys.
+// checkMasterKeys returns an error if the vault does not belong to the database. The first start leaves a
+// proof there, which identifies the vault as long as there are no data keys.
 func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error {
 	some, err := tenantsdb.SomeDataKeys(ctx, owner, datakeys.Sample)
 	if err != nil {
@@ -226,8 +226,8 @@ func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error
 	return nil
 }
 
-// ownerURL returns DATABASE_URL, or that of a private cluster that it starts. A command
-// takes the one that the running product has started.
+// ownerURL returns DATABASE_URL, or the URL of a private cluster that it starts. A command uses the cluster
+// of the running product.
 func (d *databases) ownerURL(ctx context.Context) (string, error) {
 	if d.config.DatabaseURL != "" {
 		return d.config.DatabaseURL, nil

@@ -17,12 +17,11 @@ import (
 
 const (
 	jobDelete     jobs.Kind = "delete_workspace"
-	deleteTimeout           = time.Hour // what is not removed by then is removed the next time
-	deleteAgain             = time.Hour // for what is left when a job was abandoned
+	deleteTimeout           = time.Hour // the next job removes the rest
+	deleteAgain             = time.Hour // to remove the rest of an abandoned job
 )
 
-// newDeletion makes what deletes workspaces: at once from view, and then in the
-// background.
+// newDeletion creates the service that deletes workspaces: hidden at once, then removed in the background.
 func newDeletion(b base, people *identity.Service, bytes *archivedb.Mover, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: b.db.Deletion, EraseBytes: bytes.Erase, ForgetJobs: b.work.Forget, Log: b.log, Confirm: people.Confirm,

@@ -27,10 +27,9 @@ import (
 
 const (
 	demoDir  = "demo"      // below the data directory
-	demoFile = "demo.json" // what a start must know of the one before
+	demoFile = "demo.json" // state kept between starts
 
-	// The provider double listens on the first of these ports of this machine that is
-	// free: keys of providers keep its address.
+	// The provider double listens on the first free port of these, because provider keys keep its address.
 	demoPort  = 8090
 	demoPorts = 10
 
@@ -66,8 +65,8 @@ func demoCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
-// demoConfig returns the settings of the demo of an installation: it listens where that
-// does, and shares nothing else with it.
+// demoConfig returns the settings of an installation's demo. It listens on the same address, and shares
+// nothing else with the installation.
 func demoConfig(of Config) Config {
 	config := DefaultConfig()
 	config.Addr, config.AdminAddr, config.PublicURL, config.LogFormat = of.Addr, of.AdminAddr, of.PublicURL, of.LogFormat
@@ -78,14 +77,15 @@ func demoConfig(of Config) Config {
 	return config
 }
 
-// runDemo runs the demo, which it makes first if it does not exist.
+// runDemo runs the demo, and creates it first if it does not exist.
 func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err error) {
-	// Whether its address is free is known before a minute's work, and the provider double takes another.
+	// Reserve the address first: it may be taken, which should fail before a minute's work, and the
+	// provider double must not use it.
 	held, err := listen(ctx, "PALIMPSEST_ADDR", config.Addr)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = held.Close() }() // once more where the demo runs
+	defer func() { _ = held.Close() }() // a second Close where the demo runs
 	place := demoPlace{dir: config.DataDir}
 	state, err := place.open(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	})
 }
 
-// fillDemo fills the demo's database through a program that runs for that alone.
+// fillDemo fills the demo's database through a temporary program.
 func fillDemo(ctx context.Context, config Config, filling demo.Config) (made demo.Made, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // whole prompts become garbage with every request
 	if _, err := migrations.Up(ctx, config.DatabaseURL); err != nil {
@@ -176,8 +176,7 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 	return demo.Fill(ctx, filling)
 }
 
-// serveProvider serves the provider double on this machine, at address where one is
-// named. stop ends it.
+// serveProvider serves the provider double on this machine, at an optional address. stop ends it.
 func serveProvider(ctx context.Context, provider http.Handler, address string) (at string, stop func(), err error) {
 	addresses := []string{address}
 	if address == "" {
@@ -203,17 +202,16 @@ func serveProvider(ctx context.Context, provider http.Handler, address string) (
 	return "", nil, fmt.Errorf("listen for the demo's provider: %w; end what listens there, or make the demo again with: palimpsest demo clean", err)
 }
 
-// demoState is what a start of the demo must know of the one before.
+// demoState is kept from one start of the demo to the next.
 type demoState struct {
-	Provider string     `json:"provider"` // address of the double, which keys keep
-	Made     *demo.Made `json:"made"`     // nil: it was not finished
+	Provider string     `json:"provider"` // address of the double, which provider keys store
+	Made     *demo.Made `json:"made"`     // nil if unfinished
 }
 
 // demoPlace is the directory of a demo.
 type demoPlace struct{ dir string }
 
-// open returns what is known of the demo in the directory. What an unfinished start left
-// there is removed.
+// open returns the saved state of the demo in the directory. It removes the remains of an unfinished start.
 func (p demoPlace) open(ctx context.Context) (demoState, error) {
 	var state demoState
 	text, err := os.ReadFile(filepath.Join(p.dir, demoFile))
@@ -241,7 +239,7 @@ func (p demoPlace) open(ctx context.Context) (demoState, error) {
 func (p demoPlace) save(state demoState) error {
 	text, err := json.MarshalIndent(state, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(p.dir, demoFile), text, 0o600) // it holds an API key
+		err = os.WriteFile(filepath.Join(p.dir, demoFile), text, 0o600) // private because it holds an API key
 	}
 	if err != nil {
 		return fmt.Errorf("write the demo's state: %w", err)
@@ -249,7 +247,7 @@ func (p demoPlace) save(state demoState) error {
 	return nil
 }
 
-// remove removes a demo with everything in it; one that runs is left alone.
+// remove removes a demo with all of its files, unless it is running.
 func (p demoPlace) remove(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(p.dir, demoFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// handler answers each request at the site that it is for.
+// handler serves each request with the site that it belongs to.
 func (s sites) handler() http.Handler {
 	if len(s) == 1 {
 		return s[0].handler
@@ -18,7 +18,7 @@ func (s sites) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		home, isOurs := s.at(request.Host)
 		found := s.of(request, home)
-		if found != home && isOurs { // a site trusts no other host's name
+		if found != home && isOurs { // a site does not trust another host's name
 			request = request.WithContext(request.Context())
 			request.Host = found.config.Host
 		}
@@ -26,7 +26,7 @@ func (s sites) handler() http.Handler {
 	})
 }
 
-// at returns the site at a host, or the first one if the host is not ours.
+// at returns the site of a host, or the first one if the host is not ours.
 func (s sites) at(host string) (home *site, isOurs bool) {
 	for _, one := range s {
 		if one.config.Host == hostOf(host) {
@@ -36,8 +36,9 @@ func (s sites) at(host string) (home *site, isOurs bool) {
 	return s[0], false
 }
 
-// of returns the site that a request is for: the one that knows its API key, or else the one of its
-// host. For a key that might be at a site that does not answer it is that one, which says so.
+// of returns the site that a request belongs to: the one that knows its API key, or else the one of its
+// host. If the key may belong to a site that does not answer, it returns that site, which reports the
+// outage.
 func (s sites) of(request *http.Request, home *site) *site {
 	var silent *site
 	for _, secret := range api.Secrets(request.Header) {
@@ -58,9 +59,8 @@ func (s sites) of(request *http.Request, home *site) *site {
 	return home
 }
 
-// holding returns the site that has an API key, nil if none is known to; and then a site that could
-// not be asked, if there is one. Where memory knows the key no database is asked, and where they
-// are asked, the answer of one waits for no other.
+// holding returns the site that has an API key, or nil, and a site that could not be asked, if any. If
+// memory knows the key, it asks no database. Otherwise it asks all databases concurrently.
 func (s sites) holding(ctx context.Context, home *site, secret string) (holder, silent *site) {
 	for _, one := range append(sites{home}, s...) {
 		if one.keys.Remembers(secret) {
@@ -83,7 +83,7 @@ func (s sites) holding(ctx context.Context, home *site, secret string) (holder, 
 			continue
 		}
 		asked++
-		go func() { // ends with the time that the store has for an answer
+		go func() { // ends with the store's timeout
 			_, err := one.keys.Authenticate(ctx, secret)
 			answers <- answer{one, err}
 		}()

@@ -16,7 +16,7 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 	e := echo.New()
 	e.IPExtractor = address
 	e.HideBanner, e.HidePort = true, true
-	e.Logger.SetOutput(io.Discard) // what happens is in our own log
+	e.Logger.SetOutput(io.Discard) // our own log records everything
 	e.Pre(manage.Headers)
 	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{
 		DisableStackAll: true, DisablePrintStack: true,
@@ -28,9 +28,9 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 	return e
 }
 
-// clientAddress returns what tells the address of a request's client: who is
-// connected or, behind proxies of trusted networks, whom the last of them names.
-// Anybody can write X-Forwarded-For: without such networks it is not read.
+// clientAddress returns the extractor of a client's address: the connected peer or, behind trusted proxies,
+// the address that the last of them names. Without trusted networks it ignores X-Forwarded-For, because
+// anyone can write that header.
 func (c Config) clientAddress() echo.IPExtractor {
 	trusted, err := readNetworks(c.TrustedProxies)
 	if err != nil || len(trusted) == 0 {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	journalDir    = "journal"   // in the directory of what waits
-	journalReplay = time.Second // how often the database is offered what waits
+	journalDir    = "journal"   // in the directory for waiting data
+	journalReplay = time.Second // how often the database is offered the waiting compactions
 )
 
-// openJournal opens what keeps compactions on the local disk while the database is away.
+// openJournal opens the journal, which keeps compactions on the local disk while the database is away.
 func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
 		IsAway: spool.IsAway,
@@ -41,7 +41,8 @@ func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, 
 	return kept, nil
 }
 
-// peers returns where processes show each other what waits for the database; nil without Redis.
+// peers returns the store through which processes share data that waits for the database. It is nil without
+// Redis.
 func peers(b base) *journal.Peers {
 	if b.redis == nil {
 		return nil

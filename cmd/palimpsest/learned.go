@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// settingsIn returns what reads a workspace's pipeline from the database.
+// settingsIn returns a function that reads a workspace's pipeline from the database.
 func settingsIn(b base) func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
 	return func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
 		saved, err := b.db.Pipelines.Pipeline(ctx, workspace)
@@ -27,8 +27,8 @@ func settingsIn(b base) func(ctx context.Context, workspace tenants.WorkspaceID)
 	}
 }
 
-// advise has recent sessions replayed with the other trigger again and again, and returns
-// what compares settings and keeps what came of it.
+// advise schedules the replay of recent sessions with the other trigger. It returns the preview service and
+// the store of its results.
 func advise(b base, sessions *sessiondb.Store, models *tokens.Models, settings *proxysettings.Cache) (*preview.Preview, *previewdb.Store) {
 	prices := func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) {
 		return settings.Overrides(ctx, workspace, uuid.Nil)

@@ -8,8 +8,7 @@ import (
 	"palimpsest/pipeline/spans"
 )
 
-// newLog returns the program's log. Whatever is logged, nothing that looks like a
-// secret is written.
+// newLog returns the program's log. It redacts everything that looks like a secret.
 func newLog(w io.Writer, format string) *slog.Logger {
 	if format == "json" {
 		return slog.New(tracing{redacting{slog.NewJSONHandler(w, nil)}})
@@ -17,7 +16,7 @@ func newLog(w io.Writer, format string) *slog.Logger {
 	return slog.New(tracing{redacting{slog.NewTextHandler(w, nil)}})
 }
 
-// tracing is a handler of logs that says which trace and which of its steps a line belongs to.
+// tracing is a log handler that adds the trace and the span to each line.
 type tracing struct{ slog.Handler }
 
 // Handle implements slog.Handler.

@@ -9,8 +9,8 @@ import (
 	"palimpsest/tenants/mail"
 )
 
-// newOutbox has mails sent in the background. Where there is no mail server they are kept,
-// and it returns what reads them, the newest first.
+// newOutbox schedules the sending of mails in the background. Without a mail server it keeps the mails, and
+// returns a function that reads them, newest first.
 func newOutbox(b base, people *identity.Service) (func(context.Context) ([]tenants.WaitingMail, error), error) {
 	people.SetMails(identity.Mails{PublicURL: b.reachable(), RequireVerified: b.config.RequireVerifiedEmail})
 	config := mail.Config{Store: b.db.Mail, Answer: people.AnswerRequests, Observe: b.metrics.Mailed, Log: b.log, Now: b.now}

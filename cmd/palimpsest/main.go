@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // people's time zones, where the system has none
+	_ "time/tzdata" // time zones of users, if the system has no database of them
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +21,7 @@ func main() {
 	err := newCommand().ExecuteContext(ctx)
 	stop()
 	if ended, is := errors.AsType[*exec.ExitError](err); is && ended.ExitCode() > 0 {
-		os.Exit(ended.ExitCode()) // of a client that run started, which has said why
+		os.Exit(ended.ExitCode()) // of a client started by run, which has printed its own error
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "palimpsest:", err)

@@ -29,7 +29,7 @@ func manCommand() *cobra.Command {
 	}
 }
 
-// writeMan writes the manual pages of a command and of those below it.
+// writeMan writes the manual pages of a command and its subcommands.
 func writeMan(command *cobra.Command, folder string) error {
 	path := filepath.Join(folder, manName(command)+".1")
 	if err := os.WriteFile(path, []byte(manPage(command)), 0o644); err != nil { //nolint:gosec // everyone may read them
@@ -93,7 +93,7 @@ func manFlags(page *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// roff returns text in which nothing is a macro, and every character is ASCII.
+// roff escapes text so that roff sees no macro in it and every character is ASCII.
 func roff(text string) string {
 	var escaped strings.Builder
 	for _, r := range text {

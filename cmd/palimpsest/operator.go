@@ -9,7 +9,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// operatorCommand makes someone an operator, for who has the command line.
+// operatorCommand makes a user an operator. It needs access to the command line.
 func operatorCommand(load func() (Config, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: "operator EMAIL", Short: "Make a user an operator of the installation", Args: cobra.ExactArgs(1),

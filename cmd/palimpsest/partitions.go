@@ -12,10 +12,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// partitionsTimeout is for a look at all ids of a large partition.
+// partitionsTimeout suffices for scanning all ids of a large partition.
 const partitionsTimeout = 50 * time.Minute
 
-// newPartitions returns what keeps the partitions of exchanges. Their ids have the time of this machine's clock.
+// newPartitions returns a function that maintains the partitions of exchanges. Their ids use this machine's
+// clock.
 func newPartitions(b base) func(ctx context.Context) error {
 	keeper := partitions.Manager{OwnerURL: b.opening.owner, Days: b.config.KeepRequestsDays, Now: time.Now, After: time.After}
 	return func(ctx context.Context) error {
@@ -30,7 +31,7 @@ func newPartitions(b base) func(ctx context.Context) error {
 	}
 }
 
-// watchPartitions has the partition that takes the requests of now looked at.
+// watchPartitions adds a check of the partition for current requests.
 func (i *installation) watchPartitions(query partitions.Query) {
 	i.add(func(ctx context.Context) finding {
 		list, err := partitions.List(ctx, query)
@@ -50,7 +51,7 @@ func (i *installation) watchPartitions(query partitions.Query) {
 }
 
 const (
-	// overfull is how many requests a partition has only if nobody made the next one.
+	// overfull is a number of requests that a partition reaches only if the next one was not created.
 	overfull       = 2 * partitions.Large
 	overfullAdvice = "Look whether a process runs jobs, and for the job partitions in its log."
 )
@@ -59,7 +60,7 @@ func hasTooMany(filling partitions.Partition) string {
 	return fmt.Sprintf("%s has %d million requests", filling.Name, filling.Rows/1_000_000)
 }
 
-// checkPartitions looks at them with the owner's login.
+// checkPartitions checks the partitions with the owner's login.
 func checkPartitions(ctx context.Context, owner string) result {
 	connection, err := pgx.Connect(ctx, owner)
 	if err != nil {

@@ -12,47 +12,47 @@ import (
 )
 
 const (
-	partsCheck   = 10 * time.Second // between looks at the parts of the installation
+	partsCheck   = 10 * time.Second // between checks of the installation's parts
 	checkTimeout = 3 * time.Second  // for one part
 	probeName    = "palimpsest-health-probe"
 
-	slowDatabase = 500 * time.Millisecond // an answer that takes longer needs attention
-	lateRecorder = 30 * time.Second       // and so do exchanges that wait longer to be recorded
+	slowDatabase = 500 * time.Millisecond // a slower answer needs attention
+	lateRecorder = 30 * time.Second       // and so do exchanges unrecorded for longer
 	lateStandby  = time.Minute
 	lateWork     = 5 * time.Minute // originals to move, lanes to index
 )
 
-// finding is what a look at one part of the installation has found.
+// finding is the result of checking one part of the installation.
 type finding struct {
 	check  tenants.Check
 	values []prometheus.Metric
-	field  string // of the answer of /readyz; "" if the part is not in it
+	field  string // in the answer of /readyz; "" if it does not list the part
 }
 
-// probe looks at one part of the installation.
+// probe checks one part of the installation.
 type probe func(ctx context.Context) finding
 
-// installation looks at the parts of the installation again and again. What was found last is there
-// without waiting, for pages and metrics.
+// installation periodically checks the parts of the installation. Pages and metrics read the last result
+// without waiting.
 type installation struct {
 	now func() time.Time
 
 	mu       sync.Mutex
 	probes   []probe
 	looks    int       // begun so far
-	shown    int       // number of the look that findings is of
-	findings []finding // of the newest look that has ended
+	shown    int       // number of the look that made findings
+	findings []finding // of the newest finished look
 }
 
-// add has a part looked at from now on.
+// add adds a probe for a part.
 func (i *installation) add(probe probe) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.probes = append(i.probes, probe)
 }
 
-// look looks at all parts at once, so that none that hangs takes the time of another. What it finds
-// is dropped if a look that began later has ended before it.
+// look checks all parts concurrently, so that a hanging part does not delay the others. It drops its result
+// if a later look has finished first.
 func (i *installation) look(ctx context.Context) {
 	i.mu.Lock()
 	probes := i.probes
@@ -76,14 +76,14 @@ func (i *installation) look(ctx context.Context) {
 	}
 }
 
-// latest returns what the newest look has found.
+// latest returns the findings of the newest look.
 func (i *installation) latest() []finding {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.findings
 }
 
-// checks returns what the newest look has found, for the operator.
+// checks returns the findings of the newest look, for the operator.
 func (i *installation) checks() []tenants.Check {
 	found := i.latest()
 	checks := make([]tenants.Check, len(found), len(found)+1)
@@ -93,7 +93,7 @@ func (i *installation) checks() []tenants.Check {
 	return append(checks, tenants.Check{Name: "Version", OK: true, Text: version()})
 }
 
-// Describe implements prometheus.Collector: which metrics there are depends on the parts.
+// Describe implements prometheus.Collector. It describes no metrics because the set depends on the parts.
 func (i *installation) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -105,13 +105,13 @@ func (i *installation) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// newChecks looks at the parts of the installation now, for its operator.
+// newChecks checks the parts of the installation now, for its operator.
 func (i *installation) newChecks(ctx context.Context) []tenants.Check {
 	i.look(ctx)
 	return i.checks()
 }
 
-// latestChecks returns what the newest look has found, without waiting for another.
+// latestChecks returns the findings of the newest look, without waiting for another.
 func (i *installation) latestChecks(context.Context) []tenants.Check { return i.checks() }
 
 // The metrics of the parts.
@@ -136,7 +136,7 @@ func valueOf(gauge *prometheus.Desc, value float64, labels ...string) prometheus
 	return prometheus.MustNewConstMetric(gauge, prometheus.GaugeValue, value, labels...)
 }
 
-// check is a part that answers, or not. The cause may contain addresses, so it is not shown.
+// check reports whether a part answers. It hides the cause, which may contain addresses.
 func check(name, answers, means string, err error) tenants.Check {
 	if err != nil {
 		return tenants.Check{Name: name, Text: "does not answer", Means: means}
@@ -144,7 +144,7 @@ func check(name, answers, means string, err error) tenants.Check {
 	return tenants.Check{Name: name, OK: true, Text: answers}
 }
 
-// answering is a part that answers, or not, with a metric that says so.
+// answering reports whether a part answers, with a metric for that.
 func answering(field string, gauge *prometheus.Desc, checked tenants.Check) finding {
 	up := 0.0
 	if checked.OK {
@@ -153,7 +153,7 @@ func answering(field string, gauge *prometheus.Desc, checked tenants.Check) find
 	return finding{check: checked, values: []prometheus.Metric{valueOf(gauge, up)}, field: field}
 }
 
-// lagging is work of which the oldest waits since a time; the zero time if nothing waits.
+// lagging reports on a backlog whose oldest entry waits since a time, zero if the backlog is empty.
 func (i *installation) lagging(name, means string, gauge *prometheus.Desc, most time.Duration, since time.Time, err error) finding {
 	if err != nil {
 		return finding{check: tenants.Check{Name: name, Text: "is not known", Means: "The database does not say. " + means}}
@@ -165,7 +165,7 @@ func (i *installation) lagging(name, means string, gauge *prometheus.Desc, most 
 	return finding{check: behind(name, means, lag, most), values: []prometheus.Metric{valueOf(gauge, lag.Seconds())}}
 }
 
-// behind is a part that is so far behind.
+// behind reports how far a part lags.
 func behind(name, means string, lag, most time.Duration) tenants.Check {
 	checked := tenants.Check{Name: name, OK: true, Text: "up to date"}
 	if lag >= time.Second {
@@ -177,7 +177,7 @@ func behind(name, means string, lag, most time.Duration) tenants.Check {
 	return checked
 }
 
-// lasts says how long something is.
+// lasts formats a duration.
 func lasts(length time.Duration) string {
 	switch {
 	case length < time.Second:

@@ -18,7 +18,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// watchDatabase has the database, its standbys and its jobs looked at.
+// watchDatabase adds checks of the database, its standbys and its jobs.
 func (i *installation) watchDatabase(db *tenantsdb.DB) {
 	i.add(func(ctx context.Context) finding {
 		began := time.Now()
@@ -36,7 +36,7 @@ func (i *installation) watchDatabase(db *tenantsdb.DB) {
 	})
 }
 
-// databaseAnswered is a database that answered within a time.
+// databaseAnswered reports a database's answer within a time.
 func databaseAnswered(took time.Duration) tenants.Check {
 	checked := tenants.Check{Name: "Database", OK: true, Text: "answers"}
 	if took > slowDatabase {
@@ -48,7 +48,7 @@ func databaseAnswered(took time.Duration) tenants.Check {
 	return checked
 }
 
-// replication is what the database says of its standbys; the one that is most behind counts.
+// replication reports the standbys' lag from the database. The largest lag counts.
 func replication(lags []tenants.ReplicationLag, err error) finding {
 	const name = "Replication"
 	if err != nil {
@@ -92,7 +92,7 @@ func checkJobs(ctx context.Context, db *tenantsdb.DB) tenants.Check {
 	return tenants.Check{Name: "Jobs", OK: true, Text: strings.Join(texts, ", ")}
 }
 
-// watchArchive has the bucket looked at, and what waits to be moved into it.
+// watchArchive adds checks of the bucket and of the data that waits to be moved into it.
 func (i *installation) watchArchive(bucket archive.Bucket, waitsSince func(context.Context) (time.Time, error)) {
 	const name = "Blob store"
 	if bucket == nil {
@@ -114,7 +114,7 @@ func (i *installation) watchArchive(bucket archive.Bucket, waitsSince func(conte
 	})
 }
 
-// watchRedis has what replicas count in together looked at; nil without it.
+// watchRedis adds a check of the shared counters; client is nil without Redis.
 func (i *installation) watchRedis(client *redis.Client) {
 	i.add(func(ctx context.Context) finding {
 		if client == nil {
@@ -124,7 +124,7 @@ func (i *installation) watchRedis(client *redis.Client) {
 	})
 }
 
-// watchIndex has what waits to be indexed looked at.
+// watchIndex adds a check of the data that waits for indexing.
 func (i *installation) watchIndex(waitsSince func(context.Context) (time.Time, error)) {
 	i.add(func(ctx context.Context) finding {
 		since, err := waitsSince(ctx)
@@ -132,7 +132,7 @@ func (i *installation) watchIndex(waitsSince func(context.Context) (time.Time, e
 	})
 }
 
-// watchRecorder has what this process has yet to record looked at.
+// watchRecorder adds a check of this process's unrecorded exchanges.
 func (i *installation) watchRecorder(recorder *recorder.Recorder, kept *spool.Spool) {
 	i.add(func(context.Context) finding {
 		means := fmt.Sprintf("Exchanges on the local disk of this process: %d. They are recorded once the database takes them.", kept.Stats().Records)

@@ -20,24 +20,24 @@ import (
 	"palimpsest/web/live"
 )
 
-// product is what the JSON API and the dashboard work on.
+// product holds the dependencies of the JSON API and the dashboard.
 type product struct {
 	base
 	stored
 	proxying
 	people   *identity.Service
 	keys     *identity.Keys
-	mails    func(context.Context) ([]tenants.WaitingMail, error) // that are kept; nil where they are sent
+	mails    func(context.Context) ([]tenants.WaitingMail, error) // unsent mails; nil if mails are sent
 	deleting *deletion.Service
 	sold     *billing.Service
 	preview  *preview.Preview
 	advice   *previewdb.Store
 	alerting *alerts.Service
 	again    api.Resender
-	pages    *live.Hub // tells open pages what happens
+	pages    *live.Hub // notifies open pages
 }
 
-// serve makes e serve the JSON API and the dashboard, so far as that is the process's role.
+// serve adds the JSON API and the dashboard to e, according to the process's role.
 func (p product) serve(e *echo.Echo) {
 	if p.config.Role == RoleWorker {
 		return

@@ -36,7 +36,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// proxying is what clients' exchanges pass through.
+// proxying holds the parts that a client's exchange passes through.
 type proxying struct {
 	settings  *proxysettings.Cache
 	provider  *upstream.Client
@@ -53,8 +53,8 @@ type proxying struct {
 	origins   *api.Origins
 }
 
-// openProxying makes what prompts, answers and records pass through, and starts what of it works
-// in the background. recorded counts exchanges that have become durable.
+// openProxying creates the parts for prompts, answers and records, and starts their background work.
+// recorded counts exchanges that have become durable.
 func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.config.Pipe, b.config.AllowPrivateUpstreams)
 	if err != nil {
@@ -68,7 +68,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	}
 	t := proxying{settings: settings, provider: upstream.NewGuarded(b.guard)}
 	b.onClose(t.provider.Close)
-	// What a killed process has left on the local disk is recorded before anything is added up.
+	// Record the exchanges of killed processes from the local disk before spend is added up.
 	t.limiter = newLimits(b, func(ctx context.Context) { t.recorder.CatchUp(ctx) })
 	if t.recorder, err = startRecorder(b, of, recorded, t.limiter.Release); err != nil {
 		return proxying{}, err
@@ -128,8 +128,8 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	return t, nil
 }
 
-// proxy makes the proxy's HTTP edge, with its limits on the way in. Addresses of clients are told
-// by address.
+// proxy creates the proxy's HTTP handler, with its limits on incoming requests. address extracts a client's
+// address.
 func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPExtractor) *api.Server {
 	return bounded(b.config, &api.Server{
 		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address, Origins: t.origins},
@@ -138,15 +138,15 @@ func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPEx
 	})
 }
 
-// bounded gives the proxy its limits on the way in.
+// bounded sets the proxy's limits on incoming requests.
 func bounded(config Config, proxy *api.Server) *api.Server {
 	proxy.Concurrency = api.NewConcurrency(config.WorkspaceConcurrency)
 	proxy.RequireVerified, proxy.Contact = config.RequireVerifiedEmail, config.OperatorContact
 	return proxy
 }
 
-// startRecorder starts what records exchanges, and what keeps them on the local disk until then.
-// released hears what was held for exchanges of processes that were killed.
+// startRecorder starts the recorder of exchanges, and the spool that keeps them on the local disk until
+// then. released receives the reservations of exchanges of killed processes.
 func startRecorder(b base, of stored, recorded *tally, released func(ctx context.Context, held []string)) (*recorder.Recorder, error) {
 	kept, err := openSpool(b, of.archiveKeys)
 	if err != nil {
@@ -164,8 +164,8 @@ func startRecorder(b base, of stored, recorded *tally, released func(ctx context
 	return recorder, nil
 }
 
-// share has lanes found by all processes on the database, where there can be several: the
-// private one ends with its process.
+// share lets all processes on the database find lanes, if there can be several. A private database has only
+// one process.
 func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 	lanes.Heed(b.health.outage)
 	if b.config.DatabaseURL == "" {
@@ -176,7 +176,7 @@ func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 	lanes.Share(announcer, sessions.Ends)
 }
 
-// planAhead has the module that can do so plan epochs before they are needed.
+// planAhead lets the module plan epochs before they are needed, if it supports that.
 func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module) {
 	for _, module := range built {
 		planner, is := module.(*ipc.Module)
@@ -195,8 +195,8 @@ func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module
 	}
 }
 
-// newLimits makes what holds API keys and others to their quotas: in Redis, for all
-// replicas, where there is one. catchUp is called before what was spent is added up.
+// newLimits creates the limiter that enforces quotas: in Redis, for all replicas, if configured. It calls
+// catchUp before it adds up spend.
 func newLimits(b base, catchUp func(context.Context)) *limits.Limiter {
 	spend := func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (int64, int64, error) {
 		catchUp(ctx)

@@ -12,10 +12,9 @@ import (
 	"palimpsest/tenants/redaction"
 )
 
-// redacting is a handler of logs that writes no secret: neither what has the form of
-// one, wherever it stands, nor values of headers and attributes that are named like
-// one. It is the last door, not the first: who logs a key has made a mistake that this
-// may not see, because there are keys that look like nothing.
+// redacting is a log handler that writes no secret: it redacts text in the form of a secret, and values of
+// headers and attributes with a secret's name. It is only the last line of defense. Don't log keys, because
+// this handler can't recognize every key.
 type redacting struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -59,12 +58,11 @@ func cleanAttr(attribute slog.Attr) slog.Attr {
 	case slog.KindAny:
 		return slog.String(attribute.Key, cleanAny(value.Any()))
 	default:
-		return attribute // numbers, times and truths hold none
+		return attribute // numbers, times and booleans hold no secret
 	}
 }
 
-// cleanAny returns a value of any type as text. Its members may be named like secrets
-// as well.
+// cleanAny returns a value of any type as text, because its members may have names of secrets as well.
 func cleanAny(value any) string {
 	switch value := value.(type) {
 	case error:
@@ -102,8 +100,8 @@ func cleanHeader(header http.Header) string {
 	return strings.TrimSuffix(out.String(), "; ")
 }
 
-// isSecretName reports whether an attribute is named like a secret. A name that only
-// holds such a word, as prompt_tokens does, is not a secret.
+// isSecretName reports whether an attribute has the name of a secret. A name that only contains such a
+// word, such as prompt_tokens, does not count.
 func isSecretName(name string) bool {
 	switch strings.ToLower(strings.ReplaceAll(name, "-", "_")) {
 	case "authorization", "proxy_authorization", "x_api_key", "api_key", "apikey", "x_provider_key", "x_palimpsest_provider_key",
@@ -113,8 +111,8 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isSecretHeader reports whether a header is named like a secret: of headers, all
-// that hold such a word are.
+// isSecretHeader reports whether a header has the name of a secret. Any header whose name contains such a
+// word counts.
 func isSecretHeader(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "password", "cookie", "credential"},

@@ -93,8 +93,8 @@ func replayFile(ctx context.Context, w io.Writer, file string, options replayOpt
 	return nil
 }
 
-// replayConfig returns the pipeline of a replay: the defaults, the file, the
-// single settings.
+// replayConfig returns the pipeline of a replay: the defaults, overridden by the file, overridden by single
+// settings.
 func replayConfig(options replayOptions) (pipeline.Config, error) {
 	layers := []pipeline.Layer{}
 	if options.config != "" {

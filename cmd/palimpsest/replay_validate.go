@@ -6,9 +6,8 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// newValidator returns what judges a sent body as its provider would. The
-// signatures of thinking in recorded can be checked by its provider only: those
-// that stand in it are taken permanently, changed ones are not.
+// newValidator returns a function that judges a sent body as its provider would. Only the provider can
+// check signatures of thinking, so it accepts those found in recorded and rejects changed ones.
 func newValidator(window int, recorded []byte) (func(conversation.Format, []byte) error, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {

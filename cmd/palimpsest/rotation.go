@@ -15,15 +15,15 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// masterRotation seals with the newest master key what is still sealed with an older one,
-// and says when nothing is left.
+// masterRotation seals everything under an older master key with the newest one, and reports when it is
+// done.
 type masterRotation struct {
-	masters int // master keys that are set
+	masters int // number of configured master keys
 	sealed  *prometheus.CounterVec
 	done    prometheus.Gauge
 }
 
-// newRotation registers what tells of it with registry.
+// newRotation registers its metrics with registry.
 func newRotation(registry prometheus.Registerer, masters int) *masterRotation {
 	r := &masterRotation{
 		masters: masters,
@@ -38,7 +38,7 @@ func newRotation(registry prometheus.Registerer, masters int) *masterRotation {
 	return r
 }
 
-// run does what there is to do. The gauge and the log tell of its end.
+// run seals everything that is due. The gauge and the log report the end.
 func (r *masterRotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe *vault.Vault, log *slog.Logger) error {
 	result, err := reseal(ctx, db, keys, safe)
 	r.sealed.WithLabelValues("data_key").Add(float64(result.dataKeys))
@@ -60,14 +60,14 @@ func (r *masterRotation) run(ctx context.Context, db *tenantsdb.DB, keys *datake
 	return nil
 }
 
-// resealed counts what was sealed again.
+// resealed counts the entries sealed again.
 type resealed struct {
 	providerKeys, dataKeys, factors, signOns, alertChannels, mails int
 
-	proof bool // by which the master key is known
+	proof bool // of the master key
 }
 
-// reseal seals everything again that an older master key has sealed.
+// reseal seals everything under an older master key again.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
 	providerKeys, providerErr := rotation.ProviderKeys(ctx, db, safe)
@@ -80,7 +80,7 @@ func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe 
 	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, alertErr, mailErr, proofErr)
 }
 
-// vaultCommand is for those who change the master key.
+// vaultCommand is for operators who change the master key.
 func vaultCommand(load func() (Config, error)) *cobra.Command {
 	again := &cobra.Command{
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// seams are parts of a running program that a command works on beside its servers.
+// seams are parts of a running program that commands use in addition to its servers.
 type seams struct {
 	db      *tenantsdb.DB
 	people  *identity.Service
@@ -25,14 +25,14 @@ type seams struct {
 	recorded tally // exchanges of this process that have become durable
 }
 
-// tally counts up, and lets others wait for it.
+// tally is a counter that others can wait for.
 type tally struct {
 	mu      sync.Mutex
 	count   int
-	changed chan struct{} // closed and replaced when count changes; nil: no one waits
+	changed chan struct{} // closed and replaced when count changes; nil without waiters
 }
 
-// counting returns what counts exchanges before it tells next of them.
+// counting returns a function that counts exchanges and then calls next.
 func (t *tally) counting(next func(tenants.WorkspaceID, int)) func(tenants.WorkspaceID, int) {
 	return func(workspace tenants.WorkspaceID, exchanges int) {
 		t.add(exchanges)

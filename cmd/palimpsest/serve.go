@@ -56,8 +56,8 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 	return serve
 }
 
-// runProgram runs the product until the context ends or it fails by itself. greet is
-// called once it is up.
+// runProgram runs the product until the context ends or the product fails. It calls greet once the product
+// is up.
 func runProgram(ctx context.Context, config Config, greet func(*program)) error {
 	log := newLog(os.Stderr, config.LogFormat)
 	program, err := newProgram(ctx, config, log)
@@ -90,16 +90,16 @@ type program struct {
 	once     sync.Once
 }
 
-// process is what all databases of a process share.
+// process holds the parts shared by all databases of a process.
 type process struct {
 	registry *prometheus.Registry
 	tracer   *spans.Tracer // nil: traces are off
-	pages    *live.Hub     // tells open pages what happens
+	pages    *live.Hub     // notifies open pages
 	bytes    *api.Bytes    // of request bodies in flight
 	after    func(time.Duration) <-chan time.Time
 }
 
-// newProcess returns what the databases share, without a tracer.
+// newProcess returns the shared parts, without a tracer.
 func newProcess(bounds Bounds) process {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -108,14 +108,13 @@ func newProcess(bounds Bounds) process {
 	}
 }
 
-// newProgram starts the product: database, schema, background work, servers. It
-// wires everything, top to bottom. On error nothing is left running.
+// newProgram starts the product: database, schema, background work, servers. It wires everything, top to
+// bottom. On error it stops everything it started.
 func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program, error) {
 	return newProgramAt(ctx, config, log, time.Now)
 }
 
-// newProgramAt is newProgram with a clock: jobs and connections alone keep to the
-// machine's.
+// newProgramAt is newProgram with a clock. Jobs and connections still use the machine's.
 func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
 	p := &program{setup: newSetup(config, log, now), process: newProcess(config.Bounds)}
 	p.servers = newServers(log, p.ending, p.guard)
@@ -153,7 +152,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	limiter := connections.NewLimiter(config.Bounds.connections(), trusted, config.clientAddress())
 	p.registry.MustRegister(limiter.Metrics())
 	p.product = p.servers.serve(limiter.Listen(listener), limiter.Handler(p.sites.handler()))
-	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
+	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams don't end on their own
 	if address := p.mailsAt(); address != "" {
 		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)
 	}
@@ -161,13 +160,13 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	return p, nil
 }
 
-// stop drains the product: it is no longer ready, takes no new connections after the drain
-// delay, lets open streams finish within the drain timeout, writes what waits to be
-// recorded, and closes everything. It may be called twice.
+// stop drains the product: it stops being ready, takes no new connections after the drain delay, lets open
+// streams finish within the drain timeout, records the waiting exchanges, and closes everything. It may be
+// called twice.
 func (p *program) stop(ctx context.Context) {
 	p.once.Do(func() {
 		p.draining.Store(true)
-		if p.admin != nil && p.config.DrainDelay > 0 { // else nobody can ask whether it is ready
+		if p.admin != nil && p.config.DrainDelay > 0 { // without an admin server no one can ask whether it is ready
 			p.log.Info("not ready", "delay", p.config.DrainDelay)
 			<-p.after(p.config.DrainDelay)
 		}
@@ -181,7 +180,7 @@ func (p *program) stop(ctx context.Context) {
 	})
 }
 
-// close ends what is left, the servers first.
+// close closes all parts, the servers first.
 func (p *program) close() {
 	for _, server := range []*http.Server{p.product, p.admin} {
 		if server != nil {

@@ -25,7 +25,7 @@ type servers struct {
 	log    *slog.Logger
 	ending *ending
 	guard  *guard.Guard // learns the addresses
-	failed chan error   // a server that ended by itself
+	failed chan error   // a server that ended on its own
 
 	headers time.Duration // to send a request's headers
 }
@@ -34,7 +34,7 @@ func newServers(log *slog.Logger, ending *ending, learns *guard.Guard) servers {
 	return servers{log: log, ending: ending, guard: learns, failed: make(chan error, 2), headers: headerTimeout}
 }
 
-// listen takes the address of a setting.
+// listen listens on the address of a setting.
 func listen(ctx context.Context, setting, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -47,14 +47,14 @@ func listen(ctx context.Context, setting, address string) (net.Listener, error) 
 	return listener, nil
 }
 
-// listen takes the address of a setting until the program ends.
+// listen listens on the address of a setting until the program ends.
 func (s servers) listen(ctx context.Context, setting, address string) (net.Listener, error) {
 	listener, err := listen(ctx, setting, address)
 	if err != nil {
 		return nil, err
 	}
 	s.guard.Own(listener.Addr())
-	s.ending.onClose(func() { _ = listener.Close() }) // once more where a server has done so
+	s.ending.onClose(func() { _ = listener.Close() }) // a second time where a server has done so
 	return listener, nil
 }
 
@@ -64,7 +64,7 @@ func (s servers) serve(listener net.Listener, handler http.Handler) *http.Server
 		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ConnState: connections.State, ReadHeaderTimeout: s.headers, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	go func() { // ends with the server, which stop and close end
+	go func() { // ends when stop and close end the server
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serve %s: %w", listener.Addr(), err)
 		}

@@ -14,40 +14,40 @@ import (
 	"palimpsest/web/paths"
 )
 
-// setup is what each part of the program is made with.
+// setup holds the inputs of each part of the program.
 type setup struct {
 	config Config
 	log    *slog.Logger
 	now    func() time.Time
-	guard  *guard.Guard // of what workspaces have the program connect to
+	guard  *guard.Guard // guards the connections that workspaces configure
 	*ending
 	address
 }
 
-// newSetup returns what the parts are made with, and ends with.
+// newSetup returns a setup with a new ending.
 func newSetup(config Config, log *slog.Logger, now func() time.Time) setup {
 	return setup{
 		config: config, log: log, now: now, guard: guard.New(config.AllowPrivateUpstreams), ending: &ending{longest: config.DrainTimeout}, address: address{public: config.PublicURL},
 	}
 }
 
-// ending is how a program's parts end.
+// ending closes a program's parts.
 type ending struct {
-	longest time.Duration // that the end may take
+	longest time.Duration // maximum time for the last runs of periodic work
 	closers []func()      // run last to first
 }
 
-// onClose adds what close runs.
+// onClose adds a function for close to run.
 func (e *ending) onClose(end func()) { e.closers = append(e.closers, end) }
 
-// close ends what is left, last to first.
+// close runs the functions, last to first.
 func (e *ending) close() {
 	for _, end := range slices.Backward(e.closers) {
 		end()
 	}
 }
 
-// every runs work again and again, and a last time when the program closes, within the drain timeout.
+// every runs work periodically, and a last time when the program closes, within the drain timeout.
 func (e *ending) every(interval time.Duration, work func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -70,14 +70,14 @@ func (e *ending) every(interval time.Duration, work func(context.Context)) {
 	e.onClose(func() { cancel(); <-done })
 }
 
-// address is where people and clients find the product.
+// address is the product's address for users and clients.
 type address struct {
-	public    string // as the settings have it; empty: where it listens
+	public    string // from the settings; empty: the listening address
 	listening string // host and port of proxy, dashboard and API
-	mailToken string // ends the address at which mails are shown; empty: mails are not shown
+	mailToken string // end of the address of the page with mails; empty: mails are not shown
 }
 
-// reachable returns where people and clients reach the product.
+// reachable returns the product's address for users and clients.
 func (a address) reachable() string {
 	if a.public != "" {
 		return strings.TrimRight(a.public, "/")
@@ -89,9 +89,9 @@ func (a address) reachable() string {
 	return "http://" + a.listening
 }
 
-// mailsAt returns the address at which mails are read that are not sent: links in them open
-// accounts, so that only the database that is this program's own has one, and no one but
-// the log knows its end. It is empty where mails are not shown.
+// mailsAt returns the address of the page with unsent mails, or "" if they are not shown. Links in mails
+// open accounts. Therefore only a database of the program's own has that page, and only the log shows its
+// token.
 func (a address) mailsAt() string {
 	if a.mailToken == "" {
 		return ""

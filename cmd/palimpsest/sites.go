@@ -13,8 +13,8 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// site is the whole product on one database, at one public URL. What belongs together is in one
-// transaction there, and the outage of a database is that of its site alone.
+// site is the whole product on one database, at one public URL. Related changes share a transaction there,
+// and the outage of a database affects its site only.
 type site struct {
 	setup
 	health  *health
@@ -23,7 +23,7 @@ type site struct {
 	seams   seams
 }
 
-// registered returns where the metrics of a site are registered: of several, each has a label.
+// registered returns the registerer of a site's metrics. With several sites, it adds a label.
 func (s *site) registered(registry prometheus.Registerer) prometheus.Registerer {
 	if s.config.Host == "" {
 		return registry
@@ -31,11 +31,11 @@ func (s *site) registered(registry prometheus.Registerer) prometheus.Registerer 
 	return prometheus.WrapRegistererWith(prometheus.Labels{"database": s.config.Host}, registry)
 }
 
-// sites are those of a process, at least one.
+// sites are the sites of a process, at least one.
 type sites []*site
 
-// openSites opens a site for each database, all databases at once. Of several, those that take no
-// connections are opened later; it is an error if that is so of all of them.
+// openSites opens a site for each database, all databases at once. With several, it opens those that refuse
+// connections later. It is an error if all of them do.
 func (p *program) openSites(ctx context.Context) error {
 	p.onClose(func() { p.sites.close() })
 	for _, config := range p.config.each() {
@@ -58,10 +58,10 @@ func (p *program) openSites(ctx context.Context) error {
 	return nil
 }
 
-// openBases opens what each site is built on.
+// openBases opens the shared dependencies of each site.
 func (p *program) openBases(ctx context.Context) ([]base, error) {
 	bases, errs := make([]base, len(p.sites)), make([]error, len(p.sites))
-	var another chan struct{} // nil: a database that is alone is waited for
+	var another chan struct{} // nil: keep waiting for the only database
 	if len(p.sites) > 1 {
 		another = make(chan struct{})
 	}
@@ -91,7 +91,7 @@ func (p *program) openBases(ctx context.Context) ([]base, error) {
 	return bases, nil
 }
 
-// about says of several databases which one an error is about.
+// about adds the database's host to an error, if there are several.
 func (s *site) about(err error) error {
 	if s.config.Host == "" {
 		return err
@@ -99,8 +99,8 @@ func (s *site) about(err error) error {
 	return fmt.Errorf("DATABASE_URLS: %s: %w", s.config.Host, err)
 }
 
-// begin begins what needs the database, at once or when it is open: jobs, notices of other replicas,
-// and what has to be read ahead of requests.
+// begin starts the parts that need the database, now or once it is open: jobs, notices of other replicas,
+// and reading ahead.
 func (s *site) begin(ctx context.Context, b base, listener *tenantsdb.Listener, readAhead func()) error {
 	start := func(ctx context.Context) error {
 		if err := b.work.Start(ctx); err != nil {
@@ -109,7 +109,7 @@ func (s *site) begin(ctx context.Context, b base, listener *tenantsdb.Listener, 
 		if err := listener.Start(ctx); err != nil {
 			return err
 		}
-		readAhead() // what changes from now on is heard
+		readAhead() // the listener hears changes from now on
 		return nil
 	}
 	if b.away == nil {
@@ -119,8 +119,8 @@ func (s *site) begin(ctx context.Context, b base, listener *tenantsdb.Listener, 
 	return nil
 }
 
-// openLater opens a database that was away at the start, and begins what needs it. It tries until it
-// succeeds or the program closes.
+// openLater opens a database that was away at the start, and then starts the parts that need it. It retries
+// until it succeeds or the program closes.
 func (s *site) openLater(b base, start func(context.Context) error) {
 	s.log.Warn("the database takes no connections; its workspaces are served once it does", "error", b.away)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -151,7 +151,7 @@ func (s *site) openLater(b base, start func(context.Context) error) {
 	s.onClose(func() { cancel(); <-done })
 }
 
-// close ends all sites at once: one whose database is away takes its time.
+// close ends all sites at once, because one with its database away takes long.
 func (s sites) close() {
 	var ends sync.WaitGroup
 	for _, one := range s {
@@ -160,8 +160,8 @@ func (s sites) close() {
 	ends.Wait()
 }
 
-// fields are members of a JSON object that say what is up and down: of several databases, by
-// their hosts.
+// fields returns members of a JSON object with the state of each part, by host if there are several
+// databases.
 func (s sites) fields() string {
 	if s[0].config.Host == "" {
 		return s[0].health.fields()

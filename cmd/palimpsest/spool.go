@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	spoolDir    = "unrecorded" // in the directory of what waits
-	spoolReplay = time.Second  // how often what could not be recorded is tried again
+	spoolDir    = "unrecorded" // in the directory for waiting data
+	spoolReplay = time.Second  // how often recording is retried
 )
 
-// openSpool opens what keeps exchanges on the local disk until they are recorded.
+// openSpool opens the spool, which keeps exchanges on the local disk until they are recorded.
 func openSpool(b base, keys *archive.Keys) (*spool.Spool, error) {
 	kept, err := spool.Open(spool.Config{
 		Dir: filepath.Join(b.config.waitingDir(), spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: b.log, Now: b.now,

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants/datakeys"
 )
 
-// stored keeps sessions and their originals.
+// stored holds the stores of sessions and their originals.
 type stored struct {
 	archiveKeys *archive.Keys
 	sessions    *sessiondb.Store
@@ -21,7 +21,7 @@ type stored struct {
 	mover       *archivedb.Mover
 }
 
-// openStored opens what keeps sessions, and has what is kept looked after again and again.
+// openStored opens the stores of sessions, and schedules their upkeep.
 func openStored(ctx context.Context, b base) (stored, error) {
 	dataKeys := datakeys.New(b.db.DataKeys, b.vault)
 	keys := archive.NewKeys(dataKeys)
@@ -63,8 +63,8 @@ func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB
 	return originals, mover, nil
 }
 
-// openIndex makes what searches and indexes the archive, and embeds it where a
-// workspace wants that, in the background.
+// openIndex creates the index that searches the archive. In the background it indexes the archive, and
+// embeds it if the workspace wants that.
 func openIndex(b base, of stored, embedder archive.Embedder) (*archivedb.Index, error) {
 	index, err := archivedb.NewIndex(of.originals, formats.Parse).WithEmbeddings(embedder)
 	if err != nil {

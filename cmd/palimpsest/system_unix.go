@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// freeSpace returns how many bytes are free where a folder lies.
+// freeSpace returns the number of free bytes on the disk of a folder.
 func freeSpace(dir string) (uint64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -13,7 +13,7 @@ func freeSpace(dir string) (uint64, error) {
 	return disk.Bavail * uint64(disk.Bsize), nil //nolint:gosec // the size of a block
 }
 
-// mostFiles returns how many files the process may have open.
+// mostFiles returns the process's limit on open files.
 func mostFiles() (files uint64, known bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)

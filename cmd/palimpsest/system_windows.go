@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/windows"
 
-// freeSpace returns how many bytes are free where a folder lies.
+// freeSpace returns the number of free bytes on the disk of a folder.
 func freeSpace(dir string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -13,5 +13,5 @@ func freeSpace(dir string) (uint64, error) {
 	return free, err
 }
 
-// mostFiles says that Windows has no such limit.
+// mostFiles returns no limit because Windows has none for open files.
 func mostFiles() (files uint64, known bool) { return 0, false }

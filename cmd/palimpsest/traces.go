@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	traceFlush   = 5 * time.Second // for what has not been sent when the program closes
-	traceSilence = time.Minute     // between lines of the log about spans that are lost
+	traceFlush   = 5 * time.Second // for unsent spans when the program closes
+	traceSilence = time.Minute     // between log lines about lost spans
 	maxTraceText = 256             // bytes of an attribute: the rest are names and ids
 )
 
-// startTraces starts what traces requests, and returns nil where they are not traced. It must be
-// called before the parts whose spans it sends are made: what closes last is sent too.
+// startTraces starts the tracer, and returns nil if tracing is off. Call it before creating the parts whose
+// spans it sends, because parts close in reverse order and the last ones have spans too.
 func startTraces(ctx context.Context, setup setup, registry prometheus.Registerer) (*spans.Tracer, error) {
 	of := setup.config.Traces
 	if !of.IsOn() {
@@ -62,17 +62,17 @@ func startTraces(ctx context.Context, setup setup, registry prometheus.Registere
 	return spans.NewTracer(provider), nil
 }
 
-// flushTraces sends what is left, within a time.
+// flushTraces sends the remaining spans, within a time.
 func flushTraces(log *slog.Logger, provider *sdktrace.TracerProvider, sender sdktrace.SpanExporter, within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if err := provider.Shutdown(ctx); err != nil {
 		log.Warn("spans were lost at the end", "error", err)
-		_ = sender.Shutdown(ctx) // ends a request that is under way
+		_ = sender.Shutdown(ctx) // ends a running request
 	}
 }
 
-// resource returns what is said of this process with all of its spans.
+// resource returns the attributes of this process for all of its spans.
 func (t Traces) resource() (*resource.Resource, error) {
 	said, err := pairs(t.Resource)
 	if err != nil {
@@ -88,9 +88,8 @@ func (t Traces) resource() (*resource.Resource, error) {
 	return resource.NewSchemaless(attributes...), nil
 }
 
-// sampler returns what decides which requests are traced. A client's word counts only
-// where the operator has chosen so; whatever it sends, it has no more of its requests
-// traced than others.
+// sampler returns the sampler of requests. It follows a client's trace flag only if the operator has chosen
+// so. Otherwise a client can't get more of its requests traced than others.
 func (t Traces) sampler() (sdktrace.Sampler, error) {
 	ratio, err := t.Ratio()
 	if err != nil {
@@ -107,8 +106,8 @@ func (t Traces) sampler() (sdktrace.Sampler, error) {
 	return sdktrace.ParentBased(own, sdktrace.WithRemoteParentSampled(own), sdktrace.WithRemoteParentNotSampled(own)), nil
 }
 
-// byChance takes a part of the requests. The SDK's own sampler looks at the trace's id,
-// which a client can choose.
+// byChance samples a share of the requests at random. The SDK's own sampler uses the trace's id, which a
+// client can choose.
 type byChance float64
 
 // ShouldSample implements sdktrace.Sampler.
@@ -122,8 +121,8 @@ func (b byChance) ShouldSample(parameters sdktrace.SamplingParameters) sdktrace.
 // Description implements sdktrace.Sampler.
 func (b byChance) Description() string { return fmt.Sprintf("byChance{%g}", float64(b)) }
 
-// telling sends spans, and tells the metrics and the log what came of it. It never fails:
-// a failure concerns the operator alone.
+// telling sends spans, and reports the outcome to the metrics and the log. It never fails, because a
+// failure concerns only the operator.
 type telling struct {
 	sdktrace.SpanExporter
 
@@ -132,7 +131,7 @@ type telling struct {
 	spans *prometheus.CounterVec
 
 	mu   sync.Mutex
-	said time.Time // when the log was last told of spans that are lost
+	said time.Time // time of the last log line about lost spans
 }
 
 // ExportSpans implements sdktrace.SpanExporter.

@@ -22,16 +22,16 @@ import (
 const (
 	traceTimeout = 10 * time.Second // for one request
 	traceRetry   = 5 * time.Second  // before the first retry, if the receiver does not name a time
-	maxTraceSays = 64 << 10         // bytes of an answer that are read
+	maxTraceSays = 64 << 10         // bytes read of an answer
 
 	tracesContent = "application/x-protobuf"
 )
 
-// errTracesClosed ends the requests that are still running when the program closes.
+// errTracesClosed ends the running requests when the program closes.
 var errTracesClosed = errors.New("the exporter of traces is closed")
 
-// traceSender sends spans as OTLP over HTTP. OpenTelemetry's own sender, otlptracehttp, links
-// gRPC and its gateway, which are of no use here.
+// traceSender sends spans as OTLP over HTTP. OpenTelemetry's own sender, otlptracehttp, would link gRPC and
+// its gateway for no use here.
 type traceSender struct {
 	to      string
 	headers map[string]string
@@ -110,9 +110,9 @@ func (s *traceSender) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// rejection returns an error if an answer says that the receiver rejected spans or warns of
-// something. The answer is an ExportTraceServiceResponse, which is empty or holds an empty
-// message if all is well. It is shown as it is: the package that decodes it links gRPC.
+// rejection returns an error if an answer says that the receiver rejected spans or warns of something. The
+// answer is an ExportTraceServiceResponse, which is empty or holds an empty message on success. The error
+// shows it undecoded because the decoding package links gRPC.
 func rejection(answer []byte) error {
 	const well = "\n\x00" // field 1, of length 0
 	if said := strings.TrimPrefix(string(answer), well); said != "" {

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// upkeepEvery is the pause between two rounds of upkeep: what has expired is
-	// gone well within a day.
+	// upkeepEvery is the pause between two rounds of upkeep, so that expired data is gone well within a
+	// day.
 	upkeepEvery   = time.Hour
 	upkeepTimeout = 50 * time.Minute
-	// foldEvery bounds how many appended rows those who read sums add up themselves.
+	// foldEvery limits how many appended rows readers of sums must add up themselves.
 	foldEvery   = time.Minute
 	foldTimeout = 10 * time.Minute
-	// sweepLimit is how many sessions are deleted before it is asked whether to go on.
+	// sweepLimit is the maximum number of sessions that one call of Sweep deletes.
 	sweepLimit = 1000
 )
 
-// upkeep keeps what is stored as it should be: provider keys and data keys are sealed
-// with the newest master key, and no session is kept longer than its workspace wants.
+// upkeep maintains stored data: it seals provider keys and data keys with the newest master key, and
+// deletes sessions after the retention of their workspace.
 type upkeep struct {
 	db       *tenantsdb.DB
 	keys     *datakeys.Manager
@@ -46,13 +46,12 @@ func (u upkeep) run(ctx context.Context) error {
 	return errors.Join(rewrapErr, sweepErr)
 }
 
-// sweep deletes everything that has expired, however much it is: a round that is cut
-// off is followed by the next one.
+// sweep deletes all expired data, however much it is. The next round continues a round that was cut off.
 func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
 	for {
 		some, err := u.sessions.Cleaner().Sweep(ctx, u.now(), sweepLimit)
 		deleted += some
-		if some < sweepLimit { // also where some workspaces fail: the others go on
+		if some < sweepLimit { // also if some workspaces fail, because the others continue
 			return deleted, err
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"palimpsest/pipeline/archive/export"
 )
 
-// maxFaults bounds the faults that are shown of one file.
+// maxFaults limits the faults shown per file.
 const maxFaults = 50
 
 // verifyBuffer is how much of a file is read at once, in bytes.
 const verifyBuffer = 64 << 10
 
-// errFaulty says that a file is not as it was exported.
+// errFaulty is returned if a file differs from its export.
 var errFaulty = errors.New("not every file is as it was exported")
 
 func verifyCommand() *cobra.Command {
@@ -43,7 +43,7 @@ func verifyCommand() *cobra.Command {
 	}
 }
 
-// verifyFile verifies one file and says what it found.
+// verifyFile verifies one file and prints the result.
 func verifyFile(stdin io.Reader, w io.Writer, name string) (sound bool, err error) {
 	reader := stdin
 	if name != "-" {

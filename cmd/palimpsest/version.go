@@ -15,10 +15,10 @@ import (
 // Set by make release.
 var (
 	released   string // the semantic version, such as 1.0.0
-	releaseKey string // the public key that signs releases, as minisign writes it
+	releaseKey string // the public key that signs releases, in minisign's format
 )
 
-// version returns the version of a release, or what the program was built from.
+// version returns the version of a release, or the source revision of another build.
 func version() string {
 	if released != "" {
 		return released
@@ -60,7 +60,7 @@ func versionCommand() *cobra.Command {
 	return command
 }
 
-// verifySigned checks a file against its signature and returns the comment that was signed with it.
+// verifySigned checks a file against its signature and returns the signed comment.
 func verifySigned(file, signed, key string) (comment string, err error) {
 	if key == "" {
 		key = releaseKey

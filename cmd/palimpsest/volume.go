@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 )
 
-// volume tells how much of the archive lies where, at the end of the last pass.
+// volume reports the size of the archive by place, as of the end of the last pass.
 type volume struct{ pending, segments, bytes, dead prometheus.Gauge }
 
 func newVolume(registry prometheus.Registerer) volume {

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// wire makes every part of the product and connects them, top to bottom.
+// wire creates every part of the product and connects them, top to bottom.
 func (s *site) wire(ctx context.Context, base base, process process) error {
 	people, keys, err := openAccess(base)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	moveTimeout = 10 * time.Minute // what is not moved by then is moved the next time
+	moveTimeout = 10 * time.Minute // the next run moves the rest
 
 	indexLanes   = 256 // lanes that a process claims at a time
 	indexTimeout = 10 * time.Minute
@@ -24,9 +24,8 @@ func movePace() jobs.Interval { return jobs.Interval{Least: 10 * time.Second, Mo
 // indexPace returns how often lanes are indexed.
 func indexPace() jobs.Interval { return jobs.Interval{Least: 2 * time.Second, Most: 30 * time.Second} }
 
-// newWork makes what does the work off the request path. What there is to do is
-// registered with it where the parts are made, before openWork: work.Handle for jobs
-// of lanes, work.Every for what comes again and again, work.Share where all processes do it.
+// newWork creates the runner of background jobs. Parts register their jobs before openWork: work.Handle for
+// jobs of lanes, work.Every for periodic jobs, work.Share for jobs that all processes do.
 func newWork(b base) *jobsdb.Runner {
 	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.log)
 	return jobsdb.New(jobsdb.Config{
@@ -35,22 +34,21 @@ func newWork(b base) *jobsdb.Runner {
 	})
 }
 
-// openWork lets jobs come, every kind being registered. Those that are begun end with the program.
+// openWork starts accepting jobs, after every kind is registered. Running jobs end with the program.
 func openWork(b base) error {
 	b.onClose(b.work.Stop)
 	return b.work.Open()
 }
 
-// Role says which part of the product a process is.
+// Role is the part of the product that a process runs.
 type Role string
 
-// The roles. Every process answers on its address; what is another role's is not
-// found there.
+// The roles. Every process answers on its address; it does not serve the paths of another role.
 const (
 	RoleAll    Role = "all"
 	RoleWeb    Role = "web"    // dashboard and JSON API
 	RoleAPI    Role = "api"    // the proxy and the JSON API
-	RoleWorker Role = "worker" // work off the request path alone
+	RoleWorker Role = "worker" // only work off the request path
 )
 
 // roleOf returns the role with a name.

@@ -1,6 +1,6 @@
-// Package buildtest gives tests the programs that they start: the product and the
-// doubles whose versions deploy/tools pins. make test builds them once for all packages;
-// go test of a single package needs no preparation.
+// Package buildtest gives tests the programs that they start: the product and the doubles with versions
+// pinned by deploy/tools. make test builds them once for all packages; go test of a single package needs no
+// preparation.
 package buildtest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"palimpsest/pipeline/sharedtest"
 )
 
-// Folder is the environment variable that names a folder with programs that are built
-// already. If it is unset, each test builds what it needs.
+// Folder is the environment variable with the folder of prebuilt programs. If it is unset, each test builds
+// its own.
 const Folder = "PALIMPSEST_TEST_PROGRAMS"
 
 // Palimpsest returns the path of the product's program.
@@ -22,7 +22,7 @@ func Palimpsest(t testing.TB) string {
 	return program(t, "palimpsest", ".", "./cmd/palimpsest")
 }
 
-// Versitygw returns the path of an S3 server that keeps objects in a directory.
+// Versitygw returns the path of an S3 server that stores objects in a directory.
 func Versitygw(t testing.TB) string {
 	t.Helper()
 	return program(t, "versitygw", "deploy/tools/versitygw", "github.com/versity/versitygw/cmd/versitygw")
@@ -35,21 +35,20 @@ func StripeMock(t testing.TB) string {
 	return program(t, "stripe-mock", "deploy/tools", "github.com/stripe/stripe-mock")
 }
 
-// Checks returns the path of the program that reads rules, queries and manifests as those
-// who run them do.
+// Checks returns the path of the program that validates rules, queries and manifests with their own tools.
 func Checks(t testing.TB) string {
 	t.Helper()
 	return program(t, "checks", "deploy/tools/checks", ".")
 }
 
-// program returns the path of a program, which it builds in a module of the project
-// unless that was done before.
+// program returns the path of a program. It builds the program in a module of the project unless it is
+// prebuilt.
 func program(t testing.TB, name, module, main string) string {
 	t.Helper()
 	if folder := os.Getenv(Folder); folder != "" {
 		path := filepath.Join(folder, name)
-		// go test remembers a result only as long as the files that were looked at
-		// are the same.
+		// Stat the file, because go test caches a result only as long as the files it has looked at are the
+		// same.
 		if _, err := os.Stat(path); err != nil { //nolint:gosec // who runs the tests names the folder
 			t.Fatalf("%s is set: %v; run make test-programs, or unset it", Folder, err)
 		}

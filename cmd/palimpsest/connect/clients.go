@@ -7,62 +7,63 @@ import (
 	"strings"
 )
 
-// Client is how one client is set up.
+// Client describes how to set up one client.
 type Client struct {
-	ID    string // what people type
+	ID    string // as typed in commands
 	Title string
-	Names []string // other names that people may type
+	Names []string // other accepted names
 
-	// Runs are the programs of the client, of which the first one that is there is started.
+	// Runs are the programs of the client. The first installed one is started.
 	Runs []string
 
-	// Changed is what the client does differently behind a base URL of one's own.
+	// Changed lists the client's differences behind a custom base URL.
 	Changed []Difference
 
-	// marks are folders and files that are there where the client is used.
+	// marks are folders and files that exist if the client is used.
 	marks func(Place) []string
 
-	// files are the user's files that set the client up; nil if it has none.
+	// files are the user's files that set the client up; nil if there are no such files.
 	files func(Place, Setup) []File
 
-	// inProject are the project's files that do; nil if a project's cannot. They hold no key.
+	// inProject are the project's files that set the client up; nil if a project's cannot. They hold no
+	// key.
 	inProject func(Place, Setup) []File
 
-	// steps are what the user has to do.
+	// steps are left for the user to do.
 	steps func(Place, Setup) []string
 
-	// launch is how the client is started for one run; nil if it reads nothing but its files.
+	// launch tells how to start the client for one run; nil if it reads its files only.
 	launch func(Setup) Launch
 
-	// shell are variables of the environment that lead the client elsewhere.
+	// shell are environment variables that lead the client elsewhere.
 	shell []string
 }
 
-// Difference is what a client does differently behind a base URL of one's own, and what resets it.
+// Difference is how a client behaves differently behind a custom base URL, and how to reset that.
 type Difference struct{ What, Reset string }
 
-// File is a file of a client and what must stand in it.
+// File is a file of a client with its required entries.
 type File struct {
 	Path    string
 	Kind    Kind
 	Entries []Entry
 
-	// Secret says that the file holds the key: only its owner may read it.
+	// Secret says that the file holds the key, so that only its owner may read it.
 	Secret bool
 
-	// Above are files that win over this one where they hold the same entries.
+	// Above are files that override this one if they hold the same entries.
 	Above []string
 
-	start string // the content of a file that is not there yet; "" if only the entries
+	start string // the content of a new file; "" if only the entries
 }
 
-// Launch is how a client is started for one run.
+// Launch describes how to start a client for one run.
 type Launch struct {
 	Arguments   []string // before the user's
 	Environment []string
 
-	// Files are written into a temporary folder, by their names. "{folder}" in arguments and in
-	// the environment stands for it.
+	// Files are written into a temporary folder, by their names. "{folder}" in arguments and in the
+	// environment is replaced by its path.
 	Files map[string]string
 }
 
@@ -74,7 +75,7 @@ func Clients() []Client {
 	}
 }
 
-// notServed are clients that speak an API which the proxy does not serve yet.
+// notServed are clients with an API that the proxy does not serve yet.
 func notServed() map[string]string {
 	return map[string]string{
 		"gemini":     "Gemini CLI speaks the Gemini API, which is not served yet",
@@ -82,7 +83,7 @@ func notServed() map[string]string {
 	}
 }
 
-// ByName returns the client that a person names.
+// ByName returns the client with a name or id.
 func ByName(name string) (Client, error) {
 	wanted := strings.ToLower(strings.TrimSpace(name))
 	var known []string
@@ -98,7 +99,7 @@ func ByName(name string) (Client, error) {
 	return Client{}, fmt.Errorf("no client is called %q: there are %s", name, strings.Join(known, ", "))
 }
 
-// Found returns the clients that are used on this machine and have files that can be set up.
+// Found returns the clients in use on this machine whose files can be set up.
 func (c *Connector) Found() []Client {
 	var used []Client
 	for _, client := range Clients() {
@@ -130,7 +131,7 @@ func (s Setup) showKey(client string, place Place) []string {
 	return []string{s.Program, "key", "show", "--file", place.keyFile(client)}
 }
 
-// recallServer is the command that is the server of the recall tools, with its arguments.
+// recallServer is the command line of the server of the recall tools.
 func (s Setup) recallServer(client string, place Place) []string {
 	command := []string{s.Program, "mcp", "--server", s.Server}
 	if !s.Saved && !s.once {
@@ -139,11 +140,11 @@ func (s Setup) recallServer(client string, place Place) []string {
 	return command
 }
 
-// keyFile returns the file with the key of a client that reads it from a file, or whose key is not
-// that of the saved login.
+// keyFile returns the key file of a client that reads the key from a file, or has a key other than the
+// saved login's.
 func (p Place) keyFile(client string) string { return p.state(client + ".key") }
 
-// withKeyFile adds the file with the key to the files of a client, if something reads it.
+// withKeyFile adds the key file to the files of a client, if the client uses it.
 func (s Setup) withKeyFile(place Place, client string, always bool, files ...File) []File {
 	if s.Saved && !always {
 		return files
@@ -167,7 +168,7 @@ func ShellLine(command []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// stdioServer is a server of recall tools as most clients write it down.
+// stdioServer is the entry of a server of recall tools in most clients' format.
 type stdioServer struct {
 	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`

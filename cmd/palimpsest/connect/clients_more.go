@@ -8,19 +8,19 @@ import (
 	"palimpsest/web/clients"
 )
 
-// model is what clients want to know of a model that they do not know.
+// model holds the data that clients need about a model they don't know.
 type model struct {
 	id                string
 	title             string
 	window, maxOutput int
 }
 
-// models are the models that are entered where a client does not list them itself. Their windows
-// come from the catalog.
+// models are the models to enter if a client does not list them on its own. Their windows come from the
+// catalog.
 func models() (claude, gpt model) {
 	known, err := tokens.NewModels()
 	if err != nil {
-		panic("connect: " + err.Error()) // the catalog of this build
+		panic("connect: " + err.Error()) // the built-in catalog always parses
 	}
 	about := func(id, title string) model {
 		found := known.Lookup(id)
@@ -43,7 +43,7 @@ type piModel struct {
 	MaxOutput int    `json:"maxTokens"`
 }
 
-// piExtension gives pi providers, with what an extension has to say of their models.
+// piExtension registers providers with pi, including the data that pi needs about their models.
 const piExtension = `export default function (pi) {
   for (const [name, provider] of Object.entries(providers)) {
     const models = provider.models.map((model) => ({
@@ -102,7 +102,7 @@ func pi() Client {
 	}
 }
 
-// clineSettings are a provider's. Cline ignores those without a time.
+// clineSettings are a provider's settings. Cline ignores settings without a time.
 type clineSettings struct {
 	Settings clineProvider `json:"settings"`
 	Updated  string        `json:"updatedAt"`
@@ -161,7 +161,7 @@ type continueServer struct {
 	Args    []string `json:"args"`
 }
 
-// continueStart is what a config.yaml must begin with.
+// continueStart is the required start of a config.yaml.
 const continueStart = "name: Palimpsest\nversion: 1.0.0\nschema: v1\n"
 
 func continueEntries(p Place, s Setup) []Entry {
@@ -189,7 +189,7 @@ func continueDev() Client {
 		launch: func(s Setup) Launch {
 			text, err := put(YAML.format(), []byte(continueStart), continueEntries(Place{}, s))
 			if err != nil {
-				panic("connect: " + err.Error()) // nothing stands in its way
+				panic("connect: " + err.Error()) // a fixed value always encodes
 			}
 			return Launch{Arguments: []string{"--config", "{folder}/config.yaml"}, Files: map[string]string{"config.yaml": string(text)}}
 		},

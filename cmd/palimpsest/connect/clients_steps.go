@@ -100,7 +100,7 @@ func aider() Client {
 	}
 }
 
-// exports returns the lines of shell that set variables. The key is asked for and not shown.
+// exports returns the shell lines that set variables. They read the key without showing it.
 func exports(p Place, s Setup, variables []string) string {
 	print := ShellLine([]string{s.Program, "key", "show", "--server", s.Server})
 	var lines []string

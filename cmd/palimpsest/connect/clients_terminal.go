@@ -9,7 +9,7 @@ func claudeSettings(place Place, setup Setup) []Entry {
 	const helper = "Claude Code asks for the key here; it stands in no file."
 	key := setup.showKey("claude-code", place)
 	if setup.InProject {
-		key[0] = "palimpsest" // in the path of everyone in the project
+		key[0] = "palimpsest" // the same path for everyone in the project
 	}
 	return []Entry{
 		set(ShellLine(key), "apiKeyHelper").because(helper),
@@ -71,7 +71,7 @@ func claudeCode() Client {
 	}
 }
 
-// managedClaude is the file of Claude Code's settings that an administrator sets.
+// managedClaude is the file of Claude Code's settings for administrators.
 func (p Place) managedClaude() string {
 	switch p.OS {
 	case "darwin":
@@ -150,7 +150,7 @@ func codex() Client {
 	}
 }
 
-// keyOf is how opencode and Kilo name the key.
+// keyOf returns the key in opencode's and Kilo's syntax.
 func (s Setup) keyOf(client string, p Place) string {
 	if s.once || s.InProject {
 		return "{env:PALIMPSEST_KEY}"
@@ -193,10 +193,10 @@ func kilo() Client {
 	return client
 }
 
-// openCodeLike is opencode, or a client that was made from it.
+// openCodeLike is opencode or a fork of it.
 func openCodeLike(id, title, name, content, start string) Client {
 	file := name + ".json"
-	commented := func(p Place, path func(...string) string, dir ...string) string { // the .jsonc that is there wins
+	commented := func(p Place, path func(...string) string, dir ...string) string { // an existing .jsonc wins
 		if whole := path(append(dir, file+"c")...); exists(whole) && !exists(path(append(dir, file)...)) {
 			return whole
 		}

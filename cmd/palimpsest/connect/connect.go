@@ -21,7 +21,7 @@ const (
 	TOML   Kind = "toml"
 	YAML   Kind = "yaml"
 	Dotenv Kind = "dotenv"
-	Text   Kind = "text" // holds one value and nothing else
+	Text   Kind = "text" // holds a single value
 )
 
 func (k Kind) format() format {
@@ -39,36 +39,36 @@ func (k Kind) format() format {
 	return format{jsonFormat{}.parse, jsonFormat{}.set, jsonFormat{}.remove}
 }
 
-// Setup is what clients are set up with.
+// Setup holds the values to set clients up with.
 type Setup struct {
 	Server string // base URL without a slash at its end
 	Key    string // the API key
 
-	// Saved says that the key is that of the saved login, which the program finds again.
+	// Saved says that the key is the saved login's, which the program can read again.
 	Saved bool
 
-	// Program is how clients start this program.
+	// Program is the path by which clients start this program.
 	Program string
 
-	// InProject has a project's files set up in place of the user's.
+	// InProject sets up a project's files instead of the user's.
 	InProject bool
 
 	// once says that the client is started for one run, with the key in its environment.
 	once bool
 }
 
-// Connector sets clients up and takes that back.
+// Connector sets clients up and reverts that.
 type Connector struct {
 	Place Place
 	disk  disk
 }
 
-// Plan is what is to be done to set a client up.
+// Plan holds the changes that set a client up.
 type Plan struct {
 	Client  Client
 	Changes []Change
-	Notes   []string // what the user should know
-	Steps   []string // what the user has to do
+	Notes   []string // for the user to know
+	Steps   []string // for the user to do
 	setup   Setup
 }
 
@@ -79,10 +79,10 @@ type Change struct {
 	base   original
 	after  []byte
 	last   *record
-	hidden string // the key, which is not shown
+	hidden string // the key, never shown
 }
 
-// Plan says what is to be done to set a client up. It writes nothing.
+// Plan returns the changes that set a client up. It does not write them.
 func (c *Connector) Plan(client Client, setup Setup) (Plan, error) {
 	plan := Plan{Client: client, setup: setup}
 	place := c.Place
@@ -114,7 +114,7 @@ func (c *Connector) Plan(client Client, setup Setup) (Plan, error) {
 	return plan, nil
 }
 
-// change works out what becomes of a file.
+// change computes the new content of a file.
 func (c *Connector) change(client Client, file File, setup Setup) (Change, error) {
 	now, err := c.disk.read(file.Path)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c Change) isNeeded() bool {
 	return string(c.after) != string(c.now.content) || c.now.exists() && c.mode() != c.now.about.Mode().Perm()
 }
 
-// mode returns the mode of the file once it is written.
+// mode returns the new mode of the file.
 func (c Change) mode() fs.FileMode {
 	mode := c.base.mode
 	if !c.base.existed {
@@ -171,7 +171,7 @@ func (c Change) mode() fs.FileMode {
 	return mode
 }
 
-// Diff returns the change as a unified diff, with the key left out; "" if the file stays as it is.
+// Diff returns the change as a unified diff, without the key; "" if the file does not change.
 func (c Change) Diff() string {
 	diff := udiff.Unified(c.now.path, c.now.path, string(c.now.content), string(c.after))
 	if c.hidden != "" {
@@ -180,10 +180,10 @@ func (c Change) Diff() string {
 	return diff
 }
 
-// Target returns the file that is written, with symbolic links followed.
+// Target returns the path to write, with symbolic links followed.
 func (c Change) Target() string { return c.now.path }
 
-// overrides says which other files decide in place of one.
+// overrides lists the other files that override one.
 func (c *Connector) overrides(file File) []string {
 	var notes []string
 	for _, above := range file.Above {
@@ -213,7 +213,7 @@ func (p Plan) Again() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.last != nil })
 }
 
-// Own returns what a client was set up with if that was not the login, but a key that someone gave.
+// Own returns a client's setup if it uses a key given by the user instead of the login.
 func (c *Connector) Own(plan Plan) (Setup, bool) {
 	for _, change := range plan.Changes {
 		if change.last == nil || change.last.Saved {
@@ -236,7 +236,7 @@ func (p Plan) Targets() []string {
 	return paths
 }
 
-// Apply writes what a plan says. A record of each file is kept before the file is written.
+// Apply writes the changes of a plan. It keeps a record of each file before it writes the file.
 func (c *Connector) Apply(plan Plan) error {
 	for _, change := range plan.Changes {
 		if !change.isNeeded() {
@@ -275,15 +275,15 @@ func (c *Connector) Apply(plan Plan) error {
 	return nil
 }
 
-// Restored is a file that was given back.
+// Restored is a file that Disconnect has restored.
 type Restored struct {
 	Client string   `json:"client"`
 	Path   string   `json:"path"`
-	Whole  bool     `json:"whole"` // every byte is as it was before; otherwise only what was put in was taken out
+	Whole  bool     `json:"whole"` // all bytes are restored; otherwise only the entries were removed
 	Left   []string `json:"left,omitempty"`
 }
 
-// Disconnect gives the files of a client back, or of all clients if it is "".
+// Disconnect restores the files of a client, or of all clients if it is "".
 func (c *Connector) Disconnect(client string) ([]Restored, error) {
 	all, err := c.records(client)
 	if err != nil {
@@ -302,7 +302,7 @@ func (c *Connector) Disconnect(client string) ([]Restored, error) {
 	return restored, errors.Join(failed...)
 }
 
-// restore gives a file back and forgets its record.
+// restore restores a file and removes its record.
 func (c *Connector) restore(one record) (Restored, error) {
 	done := Restored{Client: one.Client, Path: one.Path}
 	now, err := c.disk.read(one.Path)
@@ -325,11 +325,11 @@ func (c *Connector) restore(one record) (Restored, error) {
 	if err != nil {
 		return done, err
 	}
-	_ = c.disk.remove(one.Path+newFile, "") // of a process that was killed
+	_ = c.disk.remove(one.Path+newFile, "") // left by a killed process
 	return done, c.disk.remove(c.recordOf(one.Client, one.Path), filepath.Dir(c.Place.state()))
 }
 
-// Connected returns the ids of the clients that are set up.
+// Connected returns the ids of the clients set up by connect.
 func (c *Connector) Connected() ([]string, error) {
 	all, err := c.records("")
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package connect sets clients up to use the proxy, and takes that back.
+// Package connect sets clients up to use the proxy, and reverts that.
 //
-// Each client is one row of the table that Clients returns: where its files are, what must stand
-// in them, and how to start it for one run. A file is changed in place: comments, order and
-// formatting of everything else stay. Before the first change a record with the file's old content
-// is kept, so that Disconnect brings back every byte, or takes out only what was put in if the
-// file has changed since.
+// Each client is one row of the table that Clients returns: its files, their required entries, and how to
+// start it for one run. A file is changed in place: comments, order and formatting of everything else stay.
+// Before the first change a record with the file's old content is kept. With it Disconnect brings back
+// every byte. If the file has changed since, it removes only the entries.
 package connect

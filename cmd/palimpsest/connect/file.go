@@ -15,11 +15,11 @@ const (
 
 // disk reads and replaces files.
 type disk struct {
-	// before is called before each step that changes something; nil outside of tests.
+	// before is called before each step that changes a file; nil outside of tests.
 	before func(step string)
 }
 
-// found is a file as it was found.
+// found is a file's state on disk.
 type found struct {
 	path    string // with symbolic links followed
 	about   fs.FileInfo
@@ -28,7 +28,7 @@ type found struct {
 
 func (f found) exists() bool { return f.about != nil }
 
-// read reads a file; one that does not exist is empty.
+// read reads a file; a missing one is empty.
 func (d disk) read(path string) (found, error) {
 	path, err := follow(path)
 	if err != nil {
@@ -50,10 +50,10 @@ func (d disk) read(path string) (found, error) {
 	return found{path: path, about: about, content: content}, nil
 }
 
-// mostLinks bounds how many symbolic links are followed.
+// mostLinks limits the symbolic links to follow.
 const mostLinks = 16
 
-// follow returns where symbolic links lead, also where nothing is there yet.
+// follow returns the target of symbolic links, even if it does not exist yet.
 func follow(path string) (string, error) {
 	for range mostLinks {
 		whole, err := filepath.EvalSymlinks(path)
@@ -65,7 +65,7 @@ func follow(path string) (string, error) {
 		}
 		target, err := os.Readlink(path)
 		if err != nil {
-			return path, nil // nothing is there, and no link either
+			return path, nil // neither a file nor a link
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
@@ -75,7 +75,7 @@ func follow(path string) (string, error) {
 	return "", fmt.Errorf("%s: its symbolic links lead in a circle", path)
 }
 
-// writable returns an error that says what to do if a file must not be changed.
+// writable returns an error with advice if a file must not be changed.
 func (f found) writable() error {
 	if !f.exists() {
 		return nil
@@ -90,16 +90,16 @@ func (f found) writable() error {
 	return file.Close()
 }
 
-// newFile ends the name of a file that is about to take another one's place.
+// newFile is the suffix of a new file that is about to replace another.
 const newFile = ".palimpsest-new"
 
-// replace puts a file with a content and a mode in the place of another, or of none. A
-// process that is killed in between leaves the old file or the new one. The new one belongs to the
-// owner of like, or to the process's if that is nil.
+// replace writes a file with a content and a mode, replacing any old one atomically. After a kill there is
+// either the old file or the new one. The new one belongs to the owner of like, or to the process's user if
+// like is nil.
 func (d disk) replace(path string, content []byte, mode fs.FileMode, like fs.FileInfo) (err error) {
 	next := path + newFile
 	d.step("begin " + path)
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
@@ -133,7 +133,7 @@ func (d disk) replace(path string, content []byte, mode fs.FileMode, like fs.Fil
 	return syncFolder(filepath.Dir(path))
 }
 
-// remove removes a file and, up to one of them, the folders around it that are empty then.
+// remove removes a file and the folders around it, up to made, if they are empty then.
 func (d disk) remove(path, made string) error {
 	d.step("remove " + path)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -141,13 +141,14 @@ func (d disk) remove(path, made string) error {
 	}
 	for folder := filepath.Dir(path); made != "" && len(folder) >= len(made); folder = filepath.Dir(folder) {
 		if os.Remove(folder) != nil {
-			break // something else is in it
+			break // it is not empty
 		}
 	}
 	return nil
 }
 
-// folder makes the folder of a file, and returns the topmost one that it made; "" if none.
+// folder creates the folder of a file. It returns the topmost folder it created, or "" if the folder
+// existed.
 func (d disk) folder(path string) (made string, err error) {
 	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
 		if _, err := os.Stat(folder); err == nil || folder == filepath.Dir(folder) {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// own leaves a file to the user of this process, who owns what they create.
+// own does nothing because this process's user already owns the files it creates.
 func own(*os.File, fs.FileInfo) error { return nil }
 
-// syncFolder does nothing: folders cannot be synced here.
+// syncFolder does nothing because folders cannot be synced here.
 func syncFolder(string) error { return nil }

@@ -25,14 +25,14 @@ func own(file *os.File, like fs.FileInfo) error {
 	return nil
 }
 
-// syncFolder makes what happened in a folder last.
+// syncFolder makes the changes of a folder durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	err = folder.Sync()
-	if errors.Is(err, syscall.EINVAL) { // a file system without it
+	if errors.Is(err, syscall.EINVAL) { // the file system cannot sync folders
 		err = nil
 	}
 	return errors.Join(err, folder.Close())

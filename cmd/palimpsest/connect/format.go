@@ -11,17 +11,17 @@ import (
 
 // Entry is one value in a client's file.
 type Entry struct {
-	// Path leads to the value from the top of the file. In a list, "name=Palimpsest" is the item
+	// Path is the path to the value from the top of the file. In a list, "name=Palimpsest" is the item
 	// whose member name is Palimpsest.
 	Path []string `json:"path"`
 
-	// Value is the value, as JSON whatever the format of the file.
+	// Value is the value, as JSON regardless of the file's format.
 	Value json.RawMessage `json:"value"`
 
-	// Why is a line of explanation for what is not obvious; it may be empty.
+	// Why is an optional line of explanation.
 	Why string `json:"why,omitempty"`
 
-	// IfAbsent leaves what the user has there as it is.
+	// IfAbsent keeps the user's own value.
 	IfAbsent bool `json:"if_absent,omitempty"`
 }
 
@@ -44,20 +44,20 @@ func (e Entry) because(why string) Entry {
 
 // format reads and edits the text of a kind of file.
 type format struct {
-	// parse returns the text's content; a text of nothing is an empty map.
+	// parse returns the text's content; a text without content is an empty map.
 	parse func(text []byte) (map[string]any, error)
 
 	// set returns the text with a value at a path.
 	set func(text []byte, path []string, value json.RawMessage) ([]byte, error)
 
-	// remove returns the text without the value at a path, which is there.
+	// remove returns the text without the value at an existing path.
 	remove func(text []byte, path []string) ([]byte, error)
 }
 
 const byteOrderMark = "\ufeff"
 
-// put returns a text with entries in it. The result has been parsed, and differs from the text in
-// the entries alone.
+// put adds entries to a text. It verifies that the result parses, and differs from the text only by the
+// entries.
 func put(f format, text []byte, entries []Entry) ([]byte, error) {
 	return edit(f, text, func(text []byte, want map[string]any) ([]byte, error) {
 		for _, entry := range entries {
@@ -73,7 +73,7 @@ func put(f format, text []byte, entries []Entry) ([]byte, error) {
 	})
 }
 
-// edit changes a text and checks what came of it.
+// edit changes a text and verifies the result.
 func edit(f format, text []byte, change func([]byte, map[string]any) ([]byte, error)) ([]byte, error) {
 	text, marked := bytes.CutPrefix(text, []byte(byteOrderMark))
 	want, err := f.parse(text)
@@ -94,8 +94,8 @@ func edit(f format, text []byte, change func([]byte, map[string]any) ([]byte, er
 	return changed, nil
 }
 
-// takeOut returns a text without entries that were put into it, and with the values back that they
-// replaced in the text before. What someone has changed since stays, and its path is returned.
+// takeOut returns a text without the entries put into it, with the values restored that they replaced in
+// the text before. It keeps entries that someone has changed since, and returns their paths.
 func takeOut(f format, text, before []byte, entries []Entry) ([]byte, []string, error) {
 	old, err := f.parse(bytes.TrimPrefix(before, []byte(byteOrderMark)))
 	if err != nil {
@@ -130,7 +130,7 @@ func takeOut(f format, text, before []byte, entries []Entry) ([]byte, []string, 
 	return changed, left, err
 }
 
-// removeWithParents removes a value, and what it stood in if that is empty now and was not there before.
+// removeWithParents removes a value, and its parents if they are empty now and did not exist before.
 func removeWithParents(f format, text []byte, want, old map[string]any, path []string) ([]byte, error) {
 	for {
 		removeIn(want, path)
@@ -148,8 +148,8 @@ func removeWithParents(f format, text []byte, want, old map[string]any, path []s
 	}
 }
 
-// isOurs reports whether a value is still what was put in. Clients add to a group of settings and
-// renew parts of it: it is still the one that was put in if it has the same addresses.
+// isOurs reports whether a value is still the one we put in. Since clients add to a group of settings and
+// renew parts of it, a group still counts as the same if it has the same addresses.
 func isOurs(now, put any) bool {
 	addresses := addressesIn(put, "")
 	if _, group := now.(map[string]any); !group || len(addresses) == 0 {
@@ -158,7 +158,7 @@ func isOurs(now, put any) bool {
 	return maps.Equal(addresses, addressesIn(now, ""))
 }
 
-// addressesIn returns the texts of a value that hold an address, by their places.
+// addressesIn returns the texts of a value that contain an address, by their paths.
 func addressesIn(value any, place string) map[string]string {
 	found := map[string]string{}
 	switch value := value.(type) {
@@ -178,7 +178,7 @@ func addressesIn(value any, place string) map[string]string {
 	return found
 }
 
-// selector returns the member and the value by which a step of a path names an item of a list.
+// selector returns the member and the value in a path's step that selects a list item.
 func selector(step string) (member, value string, ok bool) { return strings.Cut(step, "=") }
 
 // lookUp returns the value at a path.
@@ -201,7 +201,7 @@ func lookUp(in any, path []string) (any, bool) {
 	return nil, false
 }
 
-// itemIn returns where in a list the item is that a step names, or -1.
+// itemIn returns the index of the list item that a step selects, or -1.
 func itemIn(list []any, step string) int {
 	member, value, _ := selector(step)
 	return slices.IndexFunc(list, func(item any) bool {
@@ -210,7 +210,7 @@ func itemIn(list []any, step string) int {
 	})
 }
 
-// setIn sets the value at a path and makes what lacks on the way.
+// setIn sets the value at a path and creates missing parents.
 func setIn(in map[string]any, path []string, value any) error {
 	key := path[0]
 	if len(path) == 1 {
@@ -239,7 +239,7 @@ func setIn(in map[string]any, path []string, value any) error {
 	return setIn(next, path[1:], value)
 }
 
-// removeIn removes the value at a path, which is there.
+// removeIn removes the value at an existing path.
 func removeIn(in map[string]any, path []string) {
 	around, _ := lookUp(in, path[:len(path)-1])
 	step := path[len(path)-1]
@@ -248,7 +248,7 @@ func removeIn(in map[string]any, path []string) {
 		delete(around, step)
 	case []any:
 		at := itemIn(around, step)
-		_ = setIn(in, path[:len(path)-1], slices.Delete(around, at, at+1)) // it is there, so it can be set
+		_ = setIn(in, path[:len(path)-1], slices.Delete(around, at, at+1)) // it exists, so it can be set
 	}
 }
 
@@ -280,8 +280,8 @@ func encode(value any) json.RawMessage {
 	return encoded
 }
 
-// same compares what was read from texts, whose numbers may differ in Go's type. The order of a
-// list's items with names, which each format adds where it is simplest, does not count.
+// same compares parsed texts, whose numbers may differ in Go's type. It ignores the order of named list
+// items, because each format adds them at its simplest place.
 func same(a, b any) bool {
 	return bytes.Equal(encode(sortLists(a)), encode(sortLists(b)))
 }

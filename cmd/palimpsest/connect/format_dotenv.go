@@ -20,7 +20,7 @@ func (dotenvFormat) parse(text []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// dotenvLine returns the name and the value of a line that sets one.
+// dotenvLine returns the name and the value of a line with an assignment.
 func dotenvLine(line []byte) (name, value string, is bool) {
 	bare := strings.TrimSpace(string(line))
 	if strings.HasPrefix(bare, "#") {
@@ -47,7 +47,7 @@ func (f dotenvFormat) remove(text []byte, path []string) ([]byte, error) {
 	return append(bytes.Clone(text[:at]), text[end:]...), nil
 }
 
-// dotenvFind returns where the last line is that sets a name, or -1.
+// dotenvFind returns the index of the last line that sets a name, or -1.
 func dotenvFind(text []byte, name string) (start, end int) {
 	found, at := -1, 0
 	for line := range bytes.Lines(text) {

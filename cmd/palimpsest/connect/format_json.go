@@ -95,8 +95,8 @@ func (f jsonFormat) remove(text []byte, path []string) ([]byte, error) {
 	return root.Pack(), nil
 }
 
-// keepComments returns the space before what follows a value that was removed, with the comments
-// that stood before the value.
+// keepComments returns the space after a removed value, preceded by the comments that came before the
+// value.
 func keepComments(removed, following hujson.Extra) hujson.Extra {
 	if len(bytes.TrimSpace(removed)) == 0 {
 		return following
@@ -112,7 +112,7 @@ func keepComments(removed, following hujson.Extra) hujson.Extra {
 	return append(kept, following...)
 }
 
-// nested returns a value inside the objects and lists that lead to it.
+// nested returns a value inside the objects and lists of its path.
 func nested(path []string, value json.RawMessage) json.RawMessage {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, _, item := selector(path[i]); item && i == len(path)-1 {
@@ -124,7 +124,7 @@ func nested(path []string, value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// find returns the value that a step leads to; nil if it is absent.
+// find returns the value at a step; nil if it is absent.
 func find(in *hujson.Value, step string) *hujson.Value {
 	switch in := in.Value.(type) {
 	case *hujson.Object:
@@ -139,7 +139,7 @@ func find(in *hujson.Value, step string) *hujson.Value {
 	return nil
 }
 
-// memberIn returns where in an object the last member of a name is, which is the one that counts, or -1.
+// memberIn returns the index of an object's last member with a name, or -1. The last one counts.
 func memberIn(in *hujson.Object, name string) int {
 	for i := len(in.Members) - 1; i >= 0; i-- {
 		if literal, is := in.Members[i].Name.Value.(hujson.Literal); is && literal.String() == name {
@@ -163,7 +163,7 @@ func elementIn(in *hujson.Array, step string) int {
 	return -1
 }
 
-// jsonStyle is how a text is laid out.
+// jsonStyle is the layout of a text.
 type jsonStyle struct {
 	newline string
 	unit    string // of indentation
@@ -184,8 +184,8 @@ func jsonStyleOf(text []byte) jsonStyle {
 	return style
 }
 
-// child returns what a step leads to from a value, and the indentation of the line that it begins
-// on; nil if it is absent.
+// child returns a value's child at a step, and the indentation of the line that it begins on; nil if it is
+// absent.
 func (s jsonStyle) child(in *hujson.Value, here, step string) (*hujson.Value, string, error) {
 	_, _, item := selector(step)
 	switch composite := in.Value.(type) {
@@ -206,7 +206,7 @@ func (s jsonStyle) child(in *hujson.Value, here, step string) (*hujson.Value, st
 	return nil, "", nil
 }
 
-// indentOf returns the indentation that a space ends with, or another one if it breaks no line.
+// indentOf returns the indentation at the end of a space, or a default if the space has no line break.
 func indentOf(space hujson.Extra, otherwise string) string {
 	at := bytes.LastIndexByte(space, '\n')
 	if at < 0 {
@@ -215,7 +215,7 @@ func indentOf(space hujson.Extra, otherwise string) string {
 	return string(space[at+1:])
 }
 
-// add appends to an object or a list.
+// add appends a value to an object or a list.
 func (s jsonStyle) add(in *hujson.Value, here, step string, value json.RawMessage) {
 	switch in := in.Value.(type) {
 	case *hujson.Object:
@@ -244,23 +244,22 @@ func (s jsonStyle) add(in *hujson.Value, here, step string, value json.RawMessag
 	}
 }
 
-// first returns the space before the first thing between two brackets, and its value.
+// first returns the space before the first element between two brackets, and its value.
 func (s jsonStyle) first(here string, value json.RawMessage, inside *hujson.Extra) (hujson.Extra, hujson.Value) {
 	space := append(trimmed(*inside), s.newline+here+s.unit...) // comments between the brackets stay
 	*inside = hujson.Extra(s.newline + here)
 	return space, s.value(value, here+s.unit)
 }
 
-// next returns the space before a thing that follows the last one, and its value. lastSpace is what
-// stands before the last one, comma is not nil if a comma follows it, and closing is what stands
-// before the bracket.
+// next returns the space before an element added after the last one, and its value. lastSpace is the space
+// before the last one, comma is not nil if a comma follows it, and closing is the space before the bracket.
 func (s jsonStyle) next(lastSpace, comma hujson.Extra, here string, value json.RawMessage, closing *hujson.Extra) (hujson.Extra, hujson.Value) {
 	space, next := hujson.Extra(" "), parsed(value)
 	if bytes.ContainsRune(lastSpace, '\n') {
 		indent := indentOf(lastSpace, here+s.unit)
 		space, next = hujson.Extra(s.newline+indent), s.value(value, indent)
 	}
-	comments := trimmed(*closing) // stay behind the last one
+	comments := trimmed(*closing) // keep them after the last one
 	*closing = bytes.Clone((*closing)[len(comments):])
 	if comma != nil {
 		next.AfterExtra = hujson.Extra{}
@@ -268,7 +267,7 @@ func (s jsonStyle) next(lastSpace, comma hujson.Extra, here string, value json.R
 	return append(comments, space...), next
 }
 
-// trimmed returns a space without what follows its comments.
+// trimmed returns a space up to the end of its comments.
 func trimmed(space hujson.Extra) hujson.Extra { return bytes.Clone(bytes.TrimRight(space, " \t\r\n")) }
 
 // replace puts a value in place of another one.

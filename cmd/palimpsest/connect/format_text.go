@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// textFormat is a file that holds one value, under the path "value".
+// textFormat is a file with one value, under the path "value".
 type textFormat struct{}
 
 func (textFormat) parse(text []byte) (map[string]any, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlFormat is TOML. It is edited line by line: a value in its place, a new one behind the last of
-// its table, a new table at the end.
+// tomlFormat is TOML. It edits line by line: it replaces a value in place, adds a new one after the last of
+// its table, and adds a new table at the end.
 type tomlFormat struct{}
 
 func (tomlFormat) parse(text []byte) (map[string]any, error) {
@@ -34,7 +34,7 @@ type tomlLine struct {
 	head       bool
 	list       bool // the head of an item in a list of tables
 	path       []string
-	start, end int // of the line or, for a value, lines; without what a comment adds
+	start, end int // of the lines, without those that a comment adds
 	value      int // where the value begins
 }
 
@@ -76,7 +76,7 @@ func tomlLines(text []byte) ([]tomlLine, error) {
 
 func startOfLine(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
-// endOfLine returns where the line after a position begins.
+// endOfLine returns the start of the line after a position.
 func endOfLine(text []byte, at int) int {
 	if next := bytes.IndexByte(text[at:], '\n'); next >= 0 {
 		return at + next + 1
@@ -121,7 +121,7 @@ func (f tomlFormat) set(text []byte, path []string, value json.RawMessage) ([]by
 	return f.table(text, around, encode(map[string]json.RawMessage{path[len(path)-1]: value}), nil)
 }
 
-// table appends a table, and below it the tables that it holds.
+// table appends a table and its subtables.
 func (f tomlFormat) table(text []byte, path []string, value json.RawMessage, _ map[string]any) ([]byte, error) {
 	var head []string
 	for _, step := range path {
@@ -149,7 +149,7 @@ func (f tomlFormat) remove(text []byte, path []string) ([]byte, error) {
 			continue
 		}
 		start, end := line.start, endOfLine(text, line.end)
-		if line.head && start > 0 && i > 0 { // the empty line before a table goes with it
+		if line.head && start > 0 && i > 0 { // remove the empty line before a table with it
 			if before := startOfLine(text, start-1); len(bytes.TrimSpace(text[before:start])) == 0 {
 				start = before
 			}
@@ -159,14 +159,14 @@ func (f tomlFormat) remove(text []byte, path []string) ([]byte, error) {
 	return text, nil
 }
 
-// isThere reports whether something stands at or below a path.
+// isThere reports whether there is a line at or below a path.
 func isThere(lines []tomlLine, path []string) bool {
 	return slices.ContainsFunc(lines, func(line tomlLine) bool {
 		return len(line.path) >= len(path) && slices.Equal(line.path[:len(path)], path)
 	})
 }
 
-// insert puts lines into a text.
+// insert inserts lines into a text.
 func insert(text []byte, at int, added string) []byte {
 	if at > 0 && text[at-1] != '\n' {
 		added = newlineOf(text) + added
@@ -181,7 +181,7 @@ func newlineOf(text []byte) string {
 	return "\n"
 }
 
-// tomlKey returns a key as TOML writes it.
+// tomlKey returns a key in TOML's syntax.
 func tomlKey(key string) string {
 	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" {
 		return key
@@ -189,8 +189,8 @@ func tomlKey(key string) string {
 	return tomlValue(encode(key))
 }
 
-// tomlValue returns a value as TOML writes it on one line. Strings, numbers, and lists of them are
-// written as in JSON.
+// tomlValue returns a value in TOML's syntax on one line. Strings, numbers, and lists of them have the same
+// syntax as in JSON.
 func tomlValue(value json.RawMessage) string {
 	switch plain(value).(type) {
 	case map[string]any:

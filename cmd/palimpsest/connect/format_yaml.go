@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// yamlFormat is YAML whose top is a mapping. What is set is a value at the top, or an item of a
-// list at the top.
+// yamlFormat is YAML with a mapping at its top. It can set a value at the top, or an item of a list at the
+// top.
 type yamlFormat struct{}
 
 func (yamlFormat) parse(text []byte) (map[string]any, error) {
@@ -115,7 +115,7 @@ func (d yamlDocument) index(key string) int {
 	return slices.IndexFunc(d.keys, func(node *yaml.Node) bool { return node.Value == key })
 }
 
-// yamlLines are lines of a text, from 1; to is the first behind them.
+// yamlLines are lines of a text, from 1; to is the first one after them.
 type yamlLines struct{ from, to int }
 
 // lines returns the lines of a key at the top and its value.
@@ -129,7 +129,7 @@ func (d yamlDocument) lines(at int) yamlLines {
 
 func (d yamlDocument) start(text []byte, at int) int { return offsetOf(text, d.keys[at].Line) }
 
-// cut returns a text without lines. Empty ones and comments at their end stay.
+// cut returns a text without lines. It keeps empty lines and comments at their end.
 func (d yamlDocument) cut(text []byte, lines yamlLines) []byte {
 	all := slices.Collect(bytes.Lines(text))
 	to := min(lines.to-1, len(all))
@@ -143,7 +143,7 @@ func (d yamlDocument) cut(text []byte, lines yamlLines) []byte {
 	return bytes.Join(slices.Delete(all, lines.from-1, to), nil)
 }
 
-// offsetOf returns where a line begins.
+// offsetOf returns the offset of a line's start.
 func offsetOf(text []byte, line int) int {
 	at := 0
 	for range line - 1 {
@@ -152,7 +152,7 @@ func offsetOf(text []byte, line int) int {
 	return at
 }
 
-// yamlItem returns where in a list the item is that a step names, or -1.
+// yamlItem returns the index of the list item that a step selects, or -1.
 func yamlItem(list *yaml.Node, step string) int {
 	member, value, _ := selector(step)
 	return slices.IndexFunc(list.Content, func(item *yaml.Node) bool {
@@ -165,7 +165,7 @@ func yamlItem(list *yaml.Node, step string) int {
 	})
 }
 
-// yamlBlock lays a value out on lines of its own.
+// yamlBlock formats a value in block style.
 func yamlBlock[T any](value T, indent, newline string) string {
 	var node yaml.Node
 	if err := yaml.Unmarshal(encode(value), &node); err != nil { // JSON is YAML
@@ -176,7 +176,7 @@ func yamlBlock[T any](value T, indent, newline string) string {
 	encoder := yaml.NewEncoder(&laid)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(&node); err != nil {
-		panic("connect: " + err.Error()) // a node that was just read
+		panic("connect: " + err.Error()) // a node just read always encodes
 	}
 	var block strings.Builder
 	for line := range strings.Lines(laid.String()) {
@@ -185,7 +185,7 @@ func yamlBlock[T any](value T, indent, newline string) string {
 	return block.String()
 }
 
-// openStyle has a node and what it holds written as people write it.
+// openStyle gives a node and its children the style that people use.
 func openStyle(node *yaml.Node) {
 	node.Style = 0
 	for _, inside := range node.Content {

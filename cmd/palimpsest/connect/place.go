@@ -12,12 +12,12 @@ import (
 type Place struct {
 	OS      string // as runtime.GOOS
 	Home    string
-	Project string // the folder of the project, where a project is meant; the working folder otherwise
+	Project string // the project's folder if there is one, otherwise the working folder
 
 	// Env returns a variable of the environment, "" if it is not set.
 	Env func(name string) string
 
-	// Program returns where a program is, "" if it is not in the path.
+	// Program returns the path of a program, "" if it is not in PATH.
 	Program func(name string) string
 }
 
@@ -34,8 +34,8 @@ func Here() (Place, error) {
 	return Place{OS: runtime.GOOS, Home: home, Project: folder, Env: os.Getenv, Program: inPath}, nil
 }
 
-// ThisProgram returns how clients start this program: by its place in the path if it is there, which
-// stays the same when a package manager replaces it.
+// ThisProgram returns the path by which clients start this program: its place in PATH if it is there,
+// because that stays the same when a package manager replaces the program.
 func ThisProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,13 +61,13 @@ func inPath(name string) string {
 	return path
 }
 
-// home returns a path below the user's folder.
+// home returns a path below the user's home folder.
 func (p Place) home(path ...string) string {
 	return filepath.Join(append([]string{p.Home}, path...)...)
 }
 
-// in returns a path below the folder that a variable of the environment names, or else below one
-// in the user's folder.
+// in returns a path below the folder named by an environment variable, or else below a folder in the user's
+// home.
 func (p Place) in(variable, otherwise string, path ...string) string {
 	folder := cmp.Or(p.Env(variable), p.home(otherwise))
 	return filepath.Join(append([]string{folder}, path...)...)
@@ -78,12 +78,12 @@ func (p Place) project(path ...string) string {
 	return filepath.Join(append([]string{p.Project}, path...)...)
 }
 
-// config returns a path in the folder for programs' settings that follow the XDG rules on every system.
+// config returns a path in the folder for settings of programs that follow the XDG rules on every system.
 func (p Place) config(path ...string) string {
 	return p.in("XDG_CONFIG_HOME", ".config", path...)
 }
 
-// state returns a path in the folder where records of what was changed are kept.
+// state returns a path in the folder for records of changed files.
 func (p Place) state(path ...string) string {
 	folder := p.in("XDG_STATE_HOME", filepath.Join(".local", "state"), "palimpsest", "connect")
 	switch p.OS {

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Recall is an MCP server on a client's standard input and output: it passes every message on to the
-// recall tools of the proxy, with the key, so that no client's file has to hold it.
+// Recall is an MCP server on a client's standard input and output. It forwards every message to the recall
+// tools of the proxy, with the key, so that no client's file has to hold the key.
 func Recall(ctx context.Context, server, key string, in io.Reader, out io.Writer) error {
 	local, err := (&mcp.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}).Connect(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func Recall(ctx context.Context, server, key string, in io.Reader, out io.Writer
 	return errors.Join(ignoreEnd(err), ignoreEnd(remote.Close()), ignoreEnd(local.Close()))
 }
 
-// ignoreEnd returns nil for the end of a client that has said all.
+// ignoreEnd returns nil if a client has simply ended its input.
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
@@ -52,7 +52,7 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// withKey sends requests with an API key.
+// withKey adds an API key to requests.
 type withKey struct{ key string }
 
 // RoundTrip sends a request.
@@ -62,8 +62,8 @@ func (w withKey) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-// unclosed is an output that outlives what writes to it.
+// unclosed is an output that stays open when its writer closes it.
 type unclosed struct{ io.Writer }
 
-// Close does nothing.
+// Close keeps the output open.
 func (unclosed) Close() error { return nil }

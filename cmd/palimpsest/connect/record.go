@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// record is what is kept of a file before it is changed, so that the change can be taken back.
+// record keeps the state of a file from before a change, so that the change can be reverted.
 type record struct {
 	Client  string      `json:"client"`
 	Server  string      `json:"server"`
@@ -21,13 +21,13 @@ type record struct {
 	Kind    Kind        `json:"kind"`
 	Existed bool        `json:"existed"`
 	Mode    fs.FileMode `json:"mode,omitempty"`
-	Made    string      `json:"made,omitempty"` // the topmost folder that was made for the file
+	Made    string      `json:"made,omitempty"` // the topmost folder created for the file
 	Before  []byte      `json:"before"`
-	After   string      `json:"after"` // the hash of the file as it was written
+	After   string      `json:"after"` // hash of the written file
 	Entries []Entry     `json:"entries"`
-	Saved   bool        `json:"saved"` // the key is that of the login
+	Saved   bool        `json:"saved"` // the key is the login's
 
-	// Was is the record that this one replaces, until the file has been written again.
+	// Was is the previous record, until the file has been written again.
 	Was *record `json:"was,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recordOf returns where the record of a client's file is.
+// recordOf returns the path of the record of a client's file.
 func (c *Connector) recordOf(client, path string) string {
 	return c.Place.state(client + "-" + hashOf([]byte(path))[:12] + ".json")
 }
@@ -72,7 +72,7 @@ func (c *Connector) readRecord(name string) (record, error) {
 	return one, nil
 }
 
-// lastRecord returns the record of a client's file, or nil without one.
+// lastRecord returns the record of a client's file, or nil.
 func (c *Connector) lastRecord(client, path string) (*record, error) {
 	one, err := c.readRecord(c.recordOf(client, path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,16 +97,16 @@ func (c *Connector) keep(one record) error {
 	return c.disk.replace(path, content, privateFile, nil)
 }
 
-// original is a file as it was before a change.
+// original is a file's state before a change.
 type original struct {
 	content []byte
 	existed bool
 	mode    fs.FileMode
-	left    []string // what stays of the change because someone has changed it since
-	whole   bool     // every byte is as it was before
+	left    []string // paths of entries that someone has changed since
+	whole   bool     // all bytes are restored
 }
 
-// original returns what a file was before it was changed, by its record and what it is now.
+// original returns a file's state before the change, from its record and its current state.
 func (r *record) original(now found) (original, error) {
 	for one := r; one != nil; one = one.Was {
 		if now.exists() && hashOf(now.content) == one.After || now.exists() == one.Existed && string(now.content) == string(one.Before) {
@@ -130,7 +130,7 @@ func (r *record) original(now found) (original, error) {
 	return original{content: text, existed: true, mode: now.about.Mode().Perm(), left: left}, nil
 }
 
-// comments reports whether a line holds a comment.
+// comments reports whether a line contains a comment.
 func comments(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "#") || strings.HasPrefix(line, "//") || strings.HasPrefix(line, "/*")

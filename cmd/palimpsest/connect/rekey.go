@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Rekey puts a new key in place of an old one wherever connect has written that, and returns those files.
+// Rekey replaces an old key with a new one wherever connect has written it, and returns the changed files.
 func (c *Connector) Rekey(before, after string) ([]string, error) {
 	all, err := c.records("")
 	if err != nil {

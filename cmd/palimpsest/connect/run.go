@@ -16,8 +16,8 @@ import (
 	"syscall"
 )
 
-// Run starts a client for one run and waits for its end. It writes nothing but, for some clients, a
-// temporary folder. What the client ends with is returned as *exec.ExitError.
+// Run starts a client for one run and waits for its end. Some clients need a temporary folder; otherwise it
+// writes no files. It returns the client's exit status as *exec.ExitError.
 func (c *Connector) Run(client Client, setup Setup, arguments []string) (err error) {
 	if client.launch == nil {
 		return fmt.Errorf("%s reads its set-up from its files alone: run palimpsest connect %s", client.Title, client.ID)
@@ -68,8 +68,8 @@ func (l Launch) in(folder string) (Launch, error) {
 	return Launch{Arguments: placed(l.Arguments), Environment: placed(l.Environment)}, nil
 }
 
-// start runs a program at this one's terminal. Ctrl-C reaches it from there; what asks this process
-// to end is passed on.
+// start runs a program at this one's terminal. The terminal sends it Ctrl-C directly; start forwards
+// signals that ask this process to end.
 func start(program string, arguments, environment []string) error {
 	command := exec.Command(program, arguments...) //nolint:gosec // the client that the user asked for
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -101,7 +101,7 @@ func start(program string, arguments, environment []string) error {
 func nestedEntries(entries []Entry) json.RawMessage {
 	text, err := put(JSON.format(), nil, entries)
 	if err != nil {
-		panic("connect: " + err.Error()) // nothing stands in their way
+		panic("connect: " + err.Error()) // a fixed value always encodes
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
@@ -127,7 +127,7 @@ func exists(path string) bool {
 func (p Place) glob(pattern string) []string {
 	matches, err := filepath.Glob(pattern)
 	if err != nil {
-		return nil // a folder's name with brackets in it: nothing is said of other files then
+		return nil // invalid pattern, such as a folder's name with brackets: don't report other files then
 	}
 	return matches
 }

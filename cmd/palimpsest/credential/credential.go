@@ -1,6 +1,6 @@
-// Package credential keeps the login of the commands that run on a person's own machine: which
-// server they use, and the API key for it. The key lies in the system's key store where there is
-// one, and otherwise in a file that only the person can read.
+// Package credential keeps the login of the commands on a user's own machine: their server and its API key.
+// The key is kept in the system's key store if there is one, otherwise in a file that only the user can
+// read.
 package credential
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// ErrNone says that nobody has logged in on this machine.
+// ErrNone is returned if there is no login on this machine.
 var ErrNone = errors.New("not logged in: run palimpsest login URL, or set PALIMPSEST_URL and PALIMPSEST_KEY")
 
-// A Login says which server the commands use and with which API key.
+// A Login is the server of the commands and the API key for it.
 type Login struct {
 	Server    string // base URL without a slash at its end
 	Workspace string // the workspace's name; "" if it came from the environment
@@ -41,7 +41,7 @@ func Load() (Login, error) {
 	return store.Load()
 }
 
-// Save keeps a login for the commands that follow, in place of the one before.
+// Save saves a login for later commands, replacing the previous one.
 func Save(login Login) error {
 	store, err := user()
 	if err != nil {
@@ -59,7 +59,7 @@ func Delete() error {
 	return store.Delete()
 }
 
-// Dir returns the folder of the person's configuration of palimpsest.
+// Dir returns the folder of the user's configuration of palimpsest.
 func Dir() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -76,10 +76,10 @@ func user() (Store, error) {
 // A Store keeps one login in a folder.
 type Store struct {
 	Dir  string
-	Keys Keys // keeps the key; the file does if this is empty or fails
+	Keys Keys // stores the key; if it is empty or fails, the file does
 }
 
-// file is a saved login as it lies in the folder.
+// file is the stored form of a saved login.
 type file struct {
 	Server    string `json:"server"`
 	Workspace string `json:"workspace,omitempty"`
@@ -108,7 +108,7 @@ func (s Store) Load() (Login, error) {
 	return login, nil
 }
 
-// Save keeps a login in place of the one before.
+// Save saves a login, replacing the previous one.
 func (s Store) Save(login Login) error {
 	before, err := s.read()
 	if err == nil && before.Server != login.Server {
@@ -134,8 +134,8 @@ func (s Store) Delete() error {
 	return err
 }
 
-// forget removes the key of a saved login from the system's key store. A key that stays there
-// grants nothing once the server has revoked it, so a failure stops nothing.
+// forget removes the key of a saved login from the system's key store. It ignores a failure, because a
+// leftover key grants no access once the server has revoked it.
 func (s Store) forget(saved file) {
 	if s.Keys.present() && saved.Key == "" {
 		_ = s.Keys.Delete(saved.Server)
@@ -157,7 +157,7 @@ func (s Store) read() (file, error) {
 	return saved, nil
 }
 
-// write replaces the file at once: a process that is killed leaves the old one or the new one.
+// write replaces the file atomically. After a kill there is either the old one or the new one.
 func (s Store) write(saved file) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("save the login: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// Keys is a store of keys, by server. All of its functions are set, or none where the system has
-// no such store.
+// Keys is a store of keys, by server. Its functions are either all set, or all nil if the system has no
+// such store.
 type Keys struct {
 	Get    func(server string) (string, error)
 	Set    func(server, key string) error
@@ -19,8 +19,8 @@ type Keys struct {
 
 func (k Keys) present() bool { return k.Get != nil }
 
-// system returns the system's key store, if it has one. On Linux it is reached by D-Bus, and a
-// library that finds no address would try to start a daemon.
+// system returns the system's key store, if it has one. On Linux that needs D-Bus, and the library would
+// try to start a daemon if it found no address.
 func system() Keys {
 	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" {
 		return Keys{}
@@ -32,15 +32,15 @@ func system() Keys {
 	}.within(patience)
 }
 
-// patience is how long the system's key store may take. It may ask the person for a password.
+// patience is the timeout of the system's key store. It may ask the user for a password.
 const patience = 20 * time.Second
 
 const service = "palimpsest"
 
 var errSlow = errors.New("the system's key store did not answer in time")
 
-// within returns the same store, whose functions wait only so long. What has not answered by then
-// goes on in a goroutine of its own until the program ends, which for a command is soon.
+// within returns the same store with a timeout on its functions. After the timeout a call continues in its
+// own goroutine until the program ends, which is soon for a command.
 func (k Keys) within(wait time.Duration) Keys {
 	return Keys{
 		Get: func(server string) (string, error) {

@@ -9,7 +9,7 @@ import (
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// person is someone of the team, who works with the product through its JSON API.
+// person is a member of the team, who uses the product through its JSON API.
 type person struct {
 	*apiclient.Client
 

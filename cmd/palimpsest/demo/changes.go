@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// as logs a person in again and returns them: logins do not last as long as the demo.
+// as logs a person in again and returns them, because logins do not last as long as the demo.
 func (t *team) as(ctx context.Context, name string) (*person, error) {
 	person := t.members[name]
 	return person, person.logIn(ctx)
@@ -28,14 +28,13 @@ func modules(ipc map[string]any) map[string]any {
 	return map[string]any{"modules": []string{"ipc", "compaction-bridge", "rehydrator", "patterns"}, "ipc": ipc}
 }
 
-// changes are what the people change over time.
+// changes are the changes of settings that the people make over time.
 func (f *filling) changes() []entry {
 	soon := f.Until.Add(5 * day)
 	return []entry{
 		f.team.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35})),
-		// A day on which someone had each prompt shortened at once: the cache is
-		// rewritten again and again, which costs more than it saves. From then on they
-		// leave it to the prices when a prompt is shortened ("Spend less").
+		// A day on which someone had each prompt shortened at once: the cache is rewritten for each, which
+		// costs more than it saves. From then on prices decide when a prompt is shortened ("Spend less").
 		f.team.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
 		f.team.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35, "trigger": "break-even"})),
 		{f.share(0.45), func(ctx context.Context) error { return f.team.revoke(ctx, "jonas", keyIntern) }},
@@ -91,7 +90,7 @@ func (t *team) rotate(ctx context.Context, by, key string) error {
 	return nil
 }
 
-// learn has the sessions so far indexed, and someone write a rule.
+// learn has the sessions so far indexed, and a person write a rule.
 func (f *filling) learn(ctx context.Context) error {
 	if err := f.Pass(ctx, "index"); err != nil {
 		return err

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// program is a client as the proxy sees it: what it calls itself, and the format that it
-// speaks.
+// program is a client as the proxy sees it: its user agent and its format.
 type program struct {
 	userAgent string
-	system    string // how its system prompt begins; empty: it has none
-	session   string // header that names its session; empty: it names none
+	system    string // start of its system prompt; "" if absent
+	session   string // header with its session's name; "" if absent
 	header    http.Header
 	format    format
 }
@@ -20,20 +19,19 @@ type program struct {
 // format writes requests and reads answers of one API.
 type format interface {
 	path() string
-	// body writes a request. Messages are in the format already.
+	// body writes a request. Messages are already in the format.
 	body(request request) []byte
-	// typed is what a person typed, as one message.
+	// typed returns a person's text as one message.
 	typed(text string) json.RawMessage
-	// said is an answer of the model's, as the messages that stand for it, the calls
-	// under the ids given.
+	// said returns an answer of the model as messages, with the given ids for the calls.
 	said(text string, calls []call, ids []string) []json.RawMessage
 	// results are the results of calls, as messages.
 	results(calls []call, ids []string) []json.RawMessage
-	// read returns the messages that stand for an answer and the ids of its calls.
+	// read returns an answer as messages, and the ids of its calls.
 	read(answer []byte) (messages []json.RawMessage, ids []string, err error)
 }
 
-// request is what a body is written of.
+// request holds the inputs of a body.
 type request struct {
 	model    string
 	system   string
@@ -42,7 +40,7 @@ type request struct {
 	messages []json.RawMessage
 }
 
-// call is a tool call of the model's with its result.
+// call is a tool call of the model with its result.
 type call struct {
 	name   string
 	input  map[string]string
@@ -50,7 +48,7 @@ type call struct {
 	failed bool
 }
 
-// encode writes a value that cannot fail to be written.
+// encode encodes a value for which that cannot fail.
 func encode(value any) json.RawMessage {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
@@ -61,7 +59,7 @@ func encode(value any) json.RawMessage {
 	return json.RawMessage(strings.TrimSuffix(out.String(), "\n"))
 }
 
-// tool is a tool that a client offers, with the parameters that it needs.
+// tool is a tool of a client, with its required parameters.
 type tool struct {
 	name, description string
 	needs             []string

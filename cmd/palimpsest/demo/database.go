@@ -10,22 +10,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clockSchema is where the database's own clock lies while the demo is made.
+// clockSchema is the schema of the database's own clock while the demo is made.
 const clockSchema = "demo_clock"
 
-// DatabaseClock has a database tell the time by a Clock: what columns are filled with by
-// themselves, and now() and clock_timestamp() in the statements of connections that are
-// opened after Open. It belongs to one goroutine.
+// DatabaseClock makes a database use a Clock's time: in defaults of columns, and in now() and
+// clock_timestamp() in the statements of connections opened after Open. It belongs to one goroutine.
 type DatabaseClock struct {
 	connection *pgx.Conn
 	defaults   []columnDefault
 }
 
-// columnDefault is a column that is filled with the time by itself.
+// columnDefault is a column with the time as its default.
 type columnDefault struct{ table, column, expression string }
 
-// OpenDatabaseClock sets a database's clock up, whose schema is complete. The URL is the
-// owner's. Close must be called before the database is used for anything else.
+// OpenDatabaseClock sets up the clock of a database with a complete schema. The URL is the owner's. Call
+// Close before the database is used for anything else.
 func OpenDatabaseClock(ctx context.Context, ownerURL string) (*DatabaseClock, error) {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {
@@ -39,8 +38,8 @@ func OpenDatabaseClock(ctx context.Context, ownerURL string) (*DatabaseClock, er
 }
 
 func (d *DatabaseClock) open(ctx context.Context) error {
-	// PostgreSQL plans the body of a function in SQL again in each statement, and otherwise
-	// plans the same few statements thousands of times.
+	// PostgreSQL plans the body of a function in SQL again in each statement, so it would plan the same few
+	// statements thousands of times.
 	const made = `
 		CREATE SCHEMA demo_clock;
 		CREATE TABLE demo_clock.ahead (by interval NOT NULL);
@@ -76,7 +75,7 @@ func (d *DatabaseClock) open(ctx context.Context) error {
 	})
 }
 
-// Follow sets the database's clock as far before the machine's as another is.
+// Follow sets the database's clock as far ahead of the machine's as another one is.
 func (d *DatabaseClock) Follow(ctx context.Context, ahead time.Duration) error {
 	if _, err := d.connection.Exec(ctx, "UPDATE demo_clock.ahead SET by = $1", ahead); err != nil {
 		return fmt.Errorf("set the database's clock: %w", err)
@@ -84,7 +83,7 @@ func (d *DatabaseClock) Follow(ctx context.Context, ahead time.Duration) error {
 	return nil
 }
 
-// Close has the database tell the machine's time again.
+// Close makes the database use the machine's time again.
 func (d *DatabaseClock) Close(ctx context.Context) error {
 	err := d.setDefaults(ctx, func(of columnDefault) string { return of.expression })
 	if err == nil {
@@ -97,7 +96,7 @@ func (d *DatabaseClock) Close(ctx context.Context) error {
 	return nil
 }
 
-// setDefaults fills the columns with something else from now on.
+// setDefaults changes the defaults of the columns.
 func (d *DatabaseClock) setDefaults(ctx context.Context, with func(columnDefault) string) error {
 	for _, of := range d.defaults {
 		set := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s",

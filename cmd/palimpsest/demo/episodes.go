@@ -13,7 +13,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// The numbers of sessions that are not ordinary; ordinary ones count from 1.
+// The numbers of special sessions; ordinary ones count from 1.
 const (
 	numberHasty = 10_000 + iota*100
 	numberBridged
@@ -26,7 +26,7 @@ const (
 	numberNow
 )
 
-// episodes are the sessions that are not ordinary.
+// episodes are the special sessions.
 func (f *filling) episodes() []entry {
 	diary := []entry{
 		{f.Until.Add(-52 * time.Hour), f.bridged},
@@ -53,13 +53,12 @@ func (f *filling) episodes() []entry {
 	return diary
 }
 
-// coding is a talk of Claude Code's.
+// coding is a talk of Claude Code.
 func (f *filling) coding(number uint64, of outline) *talk {
 	return &talk{program: claudeCode, key: keyMira, model: "claude-sonnet-4-5", name: f.name(number), steps: plan(f.Seed, number, of)}
 }
 
-// summary is what a client's own compaction makes of a talk: it forgets the standing
-// orders.
+// summary is the result of a client's own compaction of a talk. It forgets the standing orders.
 const summary = `<summary>
 1. Primary Request and Intent: move the stock tables to the new schema without downtime.
 2. Files and Code Sections: internal/stock/batch_move.go, internal/stock/shelf_count.go.
@@ -80,7 +79,7 @@ func (f *filling) bridged(ctx context.Context) error {
 	if err := f.hold(ctx, t); err != nil {
 		return err
 	}
-	if err := f.settle(ctx); err != nil { // or what it left is not in the archive yet
+	if err := f.settle(ctx); err != nil { // otherwise its originals are not in the archive yet
 		return err
 	}
 	t.said = nil
@@ -91,7 +90,7 @@ func (f *filling) bridged(ctx context.Context) error {
 	return f.hold(ctx, t)
 }
 
-// troubled is a session on a bad day of its provider.
+// troubled is a session on a day with provider errors.
 func (f *filling) troubled(ctx context.Context) error {
 	t := f.coding(numberTroubled, outline{task: tasks()[0], steps: 18, results: 2200})
 	steps := t.steps
@@ -112,7 +111,7 @@ func (f *filling) troubled(ctx context.Context) error {
 	return nil
 }
 
-// fail sends a talk as it stands to a provider that fails.
+// fail sends a talk in its current state to a failing provider.
 func (f *filling) fail(ctx context.Context, t *talk, misbehave string) error {
 	t.header = http.Header{providerdouble.MisbehaveHeader: {misbehave}}
 	status, answer, err := f.send(ctx, t)
@@ -124,7 +123,7 @@ func (f *filling) fail(ctx context.Context, t *talk, misbehave string) error {
 	return err
 }
 
-// denied are requests whose provider key was withdrawn.
+// denied are requests with a revoked provider key.
 func (f *filling) denied(ctx context.Context) error {
 	t := &talk{program: openCode, key: keyAgents, model: batchModel, name: f.name(numberDenied)}
 	t.said = append(t.said, f.programs[openCode].format.typed("Sort the articles of last night's feed into categories."))
@@ -136,11 +135,10 @@ func (f *filling) denied(ctx context.Context) error {
 	return nil
 }
 
-// week is how many days a demo has at least that is not small.
+// week is the minimum number of days of a demo that isn't small.
 const week = 7
 
-// endless is a session of more than a thousand turns, taken up from an older one and
-// gone on with day by day.
+// endless is a session of more than a thousand turns, continued from an older one day by day.
 func (f *filling) endless() []entry {
 	older, days, daily := 800, 12, 20
 	if f.isSmall() {
@@ -164,8 +162,7 @@ func (f *filling) endless() []entry {
 	return diary
 }
 
-// history is what was said in steps that the product has not seen, in Claude Code's
-// format.
+// history returns steps that the product has not seen as messages, in Claude Code's format.
 func history(of []step) []json.RawMessage {
 	var said []json.RawMessage
 	for i, step := range of {
@@ -184,14 +181,14 @@ func history(of []step) []json.RawMessage {
 	return said
 }
 
-// unstored is a session of which nothing is kept but figures.
+// unstored is a session of which only figures are kept.
 func (f *filling) unstored(ctx context.Context) error {
 	t := f.coding(numberUnstored, outline{task: tasks()[12], steps: 9, results: 1800})
 	t.header = http.Header{"X-Palimpsest-No-Store": {"true"}}
 	return f.hold(ctx, t)
 }
 
-// helped is a session that had another agent look something up.
+// helped is a session in which another agent looks something up.
 func (f *filling) helped(ctx context.Context) error {
 	t := f.coding(numberAgent, outline{task: tasks()[16], steps: 12, results: 2400})
 	if err := f.hold(ctx, t); err != nil {
@@ -206,7 +203,7 @@ func (f *filling) helped(ctx context.Context) error {
 	return f.hold(ctx, t)
 }
 
-// rehydrated is a session that was compacted by hand, and then asked for what had gone.
+// rehydrated is a session that was compacted by hand and then asked for removed content.
 func (f *filling) rehydrated(ctx context.Context) error {
 	t := f.coding(numberRehydrated, outline{task: tasks()[7], steps: 40, results: 3200})
 	passed := newWriter(f.Seed, numberRehydrated+9, areas()[2])
@@ -235,7 +232,7 @@ func (f *filling) rehydrated(ctx context.Context) error {
 	return f.hold(ctx, t)
 }
 
-// compact asks for a compaction by hand and keeps one turn as it is.
+// compact orders a compaction by hand and pins one turn.
 func (f *filling) compact(ctx context.Context, t *talk) error {
 	if err := f.settle(ctx); err != nil {
 		return err
@@ -260,11 +257,11 @@ func (f *filling) compact(ctx context.Context, t *talk) error {
 		return err
 	}
 	err = person.Call(ctx, http.MethodPost, session+"/compact", map[string]string{"instructions": "Keep the names of the rate tables."}, nil)
-	f.Reread() // the session goes on at once
+	f.Reread() // the session continues at once
 	return err
 }
 
-// now is a session that is still under way.
+// now is a session still in progress.
 func (f *filling) now(ctx context.Context) error {
 	t := f.coding(numberNow, outline{task: tasks()[6], steps: 26, results: 5200, order: orders()[0]})
 	return f.hold(ctx, t)

@@ -13,7 +13,7 @@ const (
 	endOfBlock = `}]}`
 )
 
-// anthropic is the Messages API, with the cache markers that Claude Code sets.
+// anthropic is the Messages API, with Claude Code's cache markers.
 type anthropic struct{}
 
 type anthropicBlock struct {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// providerKey is the secret that the double takes, batchKey one that it took until
-	// the provider withdrew it.
+	// providerKey is the secret that the double accepts. It accepted batchKey until the provider revoked
+	// it.
 	providerKey = "sk-demo-4f1c9a72e8b3d605"
 	batchKey    = "sk-demo-batch-7d20e94b1c"
 
@@ -20,8 +20,8 @@ const (
 	forgetAt   = 500
 )
 
-// Provider is the double that stands for the providers of the demo. It answers what it
-// was told to say and, where nothing was, that no one is there.
+// Provider is the double of the demo's providers. It answers with the scripted reply. Without one it says that
+// no model was asked.
 type Provider struct {
 	double *providerdouble.Double
 	clock  *Clock
@@ -29,17 +29,16 @@ type Provider struct {
 	denied atomic.Bool // batchKey was withdrawn
 
 	mu   sync.Mutex
-	next *scripted // nil if no request was announced
+	next *scripted // nil without a script
 }
 
-// scripted is an answer with how long a provider would take for it.
+// scripted is an answer and the time that a provider would take for it.
 type scripted struct {
 	reply providerdouble.Reply
 	takes time.Duration
 }
 
-// NewProvider returns a Provider that tells the time by a clock and counts tokens with
-// count.
+// NewProvider returns a Provider with a clock and a token counter.
 func NewProvider(clock *Clock, count func(string) int) *Provider {
 	p := &Provider{clock: clock}
 	p.double = providerdouble.NewHandler(providerdouble.Config{
@@ -48,10 +47,10 @@ func NewProvider(clock *Clock, count func(string) int) *Provider {
 	return p
 }
 
-// Withdraw has the provider refuse the second key from now on.
+// Withdraw makes the provider refuse the second key from now on.
 func (p *Provider) Withdraw() { p.denied.Store(true) }
 
-// Say has the next request be answered so, after a time by the clock.
+// Say sets the answer to the next request, after a time by the clock.
 func (p *Provider) Say(reply providerdouble.Reply, takes time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +60,7 @@ func (p *Provider) Say(reply providerdouble.Reply, takes time.Duration) {
 // ServeHTTP implements http.Handler.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.served.Add(1)%forgetAt == 0 {
-		p.double.Reset() // or its notes grow for as long as it runs
+		p.double.Reset() // otherwise its notes keep growing
 	}
 	if !p.denied.Load() {
 		for name, values := range r.Header {
@@ -74,7 +73,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.double.ServeHTTP(w, r)
 }
 
-// script answers a request that broke no rule.
+// script answers a valid request.
 func (p *Provider) script(request providerdouble.Request) providerdouble.Reply {
 	p.mu.Lock()
 	said := p.next
@@ -87,7 +86,7 @@ func (p *Provider) script(request providerdouble.Request) providerdouble.Reply {
 	return said.reply
 }
 
-// nobodyThere says that no model was asked, for who tries the demo with a client.
+// nobodyThere says that no model was asked, for users who try the demo with a client.
 func nobodyThere(request providerdouble.Request) providerdouble.Reply {
 	if providerdouble.AsksForNotes(request) {
 		return providerdouble.Reply{Text: providerdouble.Notes}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// responses is the Responses API as Codex uses it: nothing is stored at the provider.
+// responses is the Responses API as Codex uses it, with no storage at the provider.
 type responses struct{}
 
 func (responses) path() string { return "/v1/responses" }

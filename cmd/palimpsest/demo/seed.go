@@ -16,19 +16,19 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Password is the password of everybody in the demo.
+// Password is everyone's password in the demo.
 const Password = "palimpsest demo" //nolint:gosec // it is printed on the page to log in
 
-// Days is how many days of work the demo shows unless something else is asked for.
+// Days is the default number of workdays in the demo.
 const Days = 90
 
-// MinDays is the least number of days that a demo is made of.
+// MinDays is the minimum number of days of a demo.
 const MinDays = 2
 
-// recordPatience bounds the wait until what was sent is recorded.
+// recordPatience limits the wait until all sent exchanges are recorded.
 const recordPatience = time.Minute
 
-// Config is what Fill works with. All of it must be set.
+// Config holds the inputs of Fill. All of them must be set.
 type Config struct {
 	URL         string // of the program, which serves the proxy and the JSON API
 	ProviderURL string // at which the program reaches Provider
@@ -39,34 +39,33 @@ type Config struct {
 	Days        int            // from MinDays
 	Seed        uint64
 
-	// Join has someone sign up with the link of an invitation.
+	// Join signs someone up with the link of an invitation.
 	Join func(ctx context.Context, link, password string) error
 
-	// Verify takes the address of a user for proven.
+	// Verify marks the address of a user as verified.
 	Verify func(ctx context.Context, email string) error
 
-	// Pass does a pass of the background work of a name: "index", "mail".
+	// Pass runs one pass of a background job: "index", "mail".
 	Pass func(ctx context.Context, work string) error
 
-	// Reread has the program look each session up with its next request, whether it has heard of a change
-	// or not.
+	// Reread makes the program look each session up with its next request, even without a notice of a
+	// change.
 	Reread func()
 
-	// Recorded returns when so many exchanges have become durable since the start.
+	// Recorded returns after a number of exchanges have become durable since the start.
 	Recorded func(ctx context.Context, exchanges int) error
 }
 
-// Made is what a filled demo is.
+// Made describes a filled demo.
 type Made struct {
 	Email     string `json:"email"` // of the owner
 	Key       string `json:"key"`   // an API key's secret
 	Exchanges int    `json:"exchanges"`
 	Sessions  int    `json:"sessions"` // conversations, as the dashboard counts them
-	Single    int    `json:"single"`   // calls that carry no history
+	Single    int    `json:"single"`   // calls without history
 }
 
-// Fill fills a new installation. It stops at the first thing that goes otherwise than
-// planned.
+// Fill fills a new installation. It stops at the first deviation from the plan.
 func Fill(ctx context.Context, config Config) (Made, error) {
 	f := &filling{&talks{Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}}
 	if err := f.hire(ctx); err != nil {
@@ -95,7 +94,7 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	return made, nil
 }
 
-// count returns how many sessions a part of the list has, and how many requests they have.
+// count returns the numbers of sessions and requests in a part of the list.
 func (f *filling) count(ctx context.Context, part session.Show) (sessions, requests int, err error) {
 	person, err := f.team.as(ctx, "mira")
 	if err != nil {
@@ -122,10 +121,10 @@ func (f *filling) count(ctx context.Context, part session.Show) (sessions, reque
 	}
 }
 
-// filling is a demo that is being made.
+// filling is a demo in the making.
 type filling struct{ *talks }
 
-// talks sends what the people's clients send, at the demo's time.
+// talks sends the requests of people's clients, at the demo's time.
 type talks struct {
 	Config
 
@@ -135,7 +134,7 @@ type talks struct {
 	sent     int // exchanges
 }
 
-// at sets all clocks to a time, unless it has passed.
+// at sets all clocks to a time, unless it is in the past.
 func (s *talks) at(ctx context.Context, when time.Time) error {
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (s *talks) at(ctx context.Context, when time.Time) error {
 	return s.Database.Follow(ctx, s.Clock.Ahead())
 }
 
-// settle waits until all that was sent is recorded.
+// settle waits until all sent exchanges are recorded.
 func (s *talks) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
@@ -156,19 +155,19 @@ func (s *talks) settle(ctx context.Context) error {
 	return nil
 }
 
-// talk is a session of someone's.
+// talk is a person's session.
 type talk struct {
 	program string
 	key     string
 	model   string
-	name    string      // of the session; empty: the client names none
+	name    string      // of the session; "" if the client sends no name
 	header  http.Header // beside the program's
 	steps   []step
 
 	said []json.RawMessage // so far
 }
 
-// hold holds a talk from where it stands to its end.
+// hold continues a talk to its end.
 func (s *talks) hold(ctx context.Context, t *talk) error {
 	for i := range t.steps {
 		if err := s.step(ctx, t, t.steps[i]); err != nil {
@@ -182,10 +181,10 @@ func (s *talks) hold(ctx context.Context, t *talk) error {
 	return nil
 }
 
-// lastMargin is how long before the demo's end its talks break off.
+// lastMargin is how long before the demo's end its talks stop.
 const lastMargin = 30 * time.Second
 
-// step asks once and takes the answer, and the results of its calls, into the talk.
+// step sends one request and adds the answer, and the results of its calls, to the talk.
 func (s *talks) step(ctx context.Context, t *talk, next step) error {
 	program := s.programs[t.program]
 	s.Clock.Pass(next.pause)
@@ -221,10 +220,10 @@ func (s *talks) step(ctx context.Context, t *talk, next step) error {
 	return nil
 }
 
-// errAnswered says that the proxy did not answer as planned.
+// errAnswered is returned if the proxy's answer differs from the plan.
 var errAnswered = errors.New("the proxy answered")
 
-// thinkingTime is how long a model takes to say something.
+// thinkingTime is how long a model takes to answer.
 func thinkingTime(next step) time.Duration {
 	letters := len(next.says)
 	for _, call := range next.calls {
@@ -235,7 +234,7 @@ func thinkingTime(next step) time.Duration {
 	return 900*time.Millisecond + time.Duration(letters)*4*time.Millisecond
 }
 
-// send sends a talk as it stands through the proxy.
+// send sends a talk in its current state through the proxy.
 func (s *talks) send(ctx context.Context, t *talk) (status int, answer []byte, err error) {
 	program := s.programs[t.program]
 	body := program.format.body(request{model: t.model, system: program.system, session: t.name, tools: t.program != library, messages: t.said})

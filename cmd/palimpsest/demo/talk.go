@@ -8,19 +8,19 @@ import (
 
 // step is one request and its answer.
 type step struct {
-	typed string // what a person typed; empty: the results of the step before
+	typed string // a person's text; empty: the results of the step before
 	pause time.Duration
 	says  string
 	calls []call
 }
 
-// outline is how a talk goes.
+// outline is the plan of a talk.
 type outline struct {
 	task     task
 	steps    int
 	results  int    // bytes of an ordinary result
-	order    string // a standing order, typed with the task; empty if none
-	patience int    // steps until the person says something again; 0: about nine
+	order    string // a standing order, typed with the task; optional
+	patience int    // steps until the person's next message; 0: about nine
 }
 
 // plan writes the steps of a talk.
@@ -53,7 +53,7 @@ func plan(seed, stream uint64, of outline) []step {
 	return steps[:of.steps]
 }
 
-// patience is after how many steps a person says something again.
+// patience is the number of steps until a person's next message.
 func (w *writer) patience(about int) int {
 	if about == 0 {
 		about = 9
@@ -61,7 +61,7 @@ func (w *writer) patience(about int) int {
 	return w.between(max(1, about/2), about*3/2)
 }
 
-// turns are the model's next turns: one call, or the way from an error to its cause.
+// turns are the model's next turns: one call, or the steps from an error to its cause.
 func (w *writer) turns(size int) []step {
 	file, symbol := w.file(), w.symbol()
 	size = size*w.between(40, 160)/100 + 1
@@ -99,7 +99,7 @@ func (w *writer) turns(size int) []step {
 	}
 }
 
-// mended is the way from an error to its cause.
+// mended is the steps from an error to its cause.
 func (w *writer) mended(file, symbol string, size int, run call) []step {
 	kinds := troubles()
 	kind := kinds[w.random.IntN(len(kinds))]
@@ -129,7 +129,7 @@ func (w *writer) edit(file, symbol string) call {
 	}
 }
 
-// report is what the model says when it has done something.
+// report is the model's message after a finished step.
 func (w *writer) report() string {
 	switch w.random.IntN(3) {
 	case 0:

@@ -21,7 +21,7 @@ const (
 
 const day = 24 * time.Hour
 
-// team are the people of the demo and what they made.
+// team holds the people of the demo and their keys.
 type team struct {
 	owner     *person
 	members   map[string]*person // by the first part of the address
@@ -29,10 +29,10 @@ type team struct {
 	providers map[string]string // ids by name
 }
 
-// apiKey is an API key that someone made.
+// apiKey is a person's API key.
 type apiKey struct{ id, secret string }
 
-// hire makes the workspace, its people and what they need to begin.
+// hire creates the workspace, its people and their first keys and settings.
 func (f *filling) hire(ctx context.Context) error {
 	if err := f.at(ctx, f.first().Add(-2*time.Hour)); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (f *filling) hire(ctx context.Context) error {
 	if err := owner.Call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
 		return err
 	}
-	// What the team wants to spend on a prompt, and not what the models would take.
+	// Limit prompts to the team's own choice, below the models' windows.
 	for _, model := range []string{"claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1", "gpt-5.1-codex"} {
 		if err := owner.Call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (f *filling) hire(ctx context.Context) error {
 // batchModel is the model that the second key of OpenAI is for.
 const batchModel = "gpt-4.1-mini"
 
-// providerKeyOf is a provider key that the team stores.
+// providerKeyOf is one of the team's provider keys.
 type providerKeyOf struct {
 	provider, name, secret string
 	models                 []string
@@ -101,7 +101,7 @@ func (f *filling) store(ctx context.Context, wanted providerKeyOf) error {
 	return f.team.owner.Call(ctx, http.MethodPost, "/provider-keys/"+stored.ID+"/test", nil, nil)
 }
 
-// invite asks the people in, who sign up a little later.
+// invite invites the people, who sign up a little later.
 func (f *filling) invite(ctx context.Context) error {
 	for _, invited := range []struct{ name, role string }{
 		{"jonas", "admin"}, {"aiko", "member"}, {"tom", "member"}, {"sam", "viewer"}, {"dana", "billing"},
@@ -141,7 +141,7 @@ func (t *team) ask(ctx context.Context, email, role string) (link string, err er
 	return invitation.Link, err
 }
 
-// keyOf is an API key that someone makes.
+// keyOf is an API key that a person creates.
 type keyOf struct {
 	Name     string     `json:"name"`
 	Scopes   []string   `json:"scopes"`

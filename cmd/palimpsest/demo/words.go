@@ -24,7 +24,7 @@ func areas() []area {
 	}
 }
 
-// task is what a person comes with.
+// task is a person's request at the start of a session.
 type task struct {
 	area   int
 	prompt string
@@ -55,7 +55,7 @@ func tasks() []task {
 	}
 }
 
-// orders are standing orders that people give, some of them more than once.
+// orders are standing orders of people, some of them repeated.
 func orders() []string {
 	return []string{
 		"Always run the tests with -race before you say that something works.",
@@ -66,7 +66,7 @@ func orders() []string {
 	}
 }
 
-// followUps are what people say when an answer is there.
+// followUps are replies of people to an answer.
 func followUps() []string {
 	return []string{
 		"Good. Now write a test that fails without the change.",
@@ -81,7 +81,7 @@ func followUps() []string {
 	}
 }
 
-// trouble is why a test fails: what it prints, what is seen then, and what was learned.
+// trouble is a failing test's cause: its output, the diagnosis, and the lesson.
 type trouble struct{ prints, seen, learned string }
 
 func troubles() []trouble {
@@ -97,7 +97,7 @@ func troubles() []trouble {
 	}
 }
 
-// writer writes what is read, printed and said. The same source writes the same words.
+// writer generates text for files, output and messages. The same source yields the same words.
 type writer struct {
 	random *rand.Rand
 	area   area
@@ -128,7 +128,7 @@ func (w *writer) file() string {
 	return w.area.folder + "/" + w.noun() + "_" + w.verb() + ending
 }
 
-// code is about so many bytes of a file, with line numbers.
+// code is a file of about so many bytes, with line numbers.
 func (w *writer) code(size int) string {
 	var out strings.Builder
 	line := w.between(1, 40)
@@ -163,7 +163,7 @@ func (w *writer) code(size int) string {
 	return out.String()
 }
 
-// tested is what the tests of the area print.
+// tested is the output of the area's tests.
 func (w *writer) tested(size int, failing string) string {
 	var out strings.Builder
 	for out.Len() < size {
@@ -177,7 +177,7 @@ func (w *writer) tested(size int, failing string) string {
 	return out.String()
 }
 
-// found is what a search prints.
+// found is the output of a search.
 func (w *writer) found(size int, symbol string) string {
 	var out strings.Builder
 	for out.Len() < size {
@@ -186,7 +186,7 @@ func (w *writer) found(size int, symbol string) string {
 	return out.String()
 }
 
-// title begins a word with a capital letter.
+// title capitalizes a word.
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // past is the past participle of one of the areas' verbs.

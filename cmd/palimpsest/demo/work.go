@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// entry is something that happens in the demo at a time.
+// entry is an event of the demo at a time.
 type entry struct {
 	when time.Time
 	does func(ctx context.Context) error
 }
 
-// diary is everything that happens, in order.
+// diary holds all events, in order.
 func (f *filling) diary() []entry {
 	diary := slices.Concat(f.routine(), f.episodes(), f.changes())
 	slices.SortStableFunc(diary, func(a, b entry) int { return a.when.Compare(b.when) })
@@ -34,7 +34,7 @@ func (f *filling) work(ctx context.Context) error {
 	return f.settle(ctx)
 }
 
-// desk is how someone works: their key, their client and its model.
+// desk is a person's setup: their key, their client and its model.
 type desk struct{ key, program, model string }
 
 func desks() []desk {
@@ -56,13 +56,12 @@ const (
 	shuts = 17
 )
 
-// routine are the ordinary sessions of all days, and the questions of the shop's
-// customers.
+// routine are the ordinary sessions of all days, and the questions of the shop's customers.
 func (f *filling) routine() []entry {
 	var diary []entry
 	number := uint64(0)
 	for day := range f.Days {
-		// The same sessions each time, however many the other days have.
+		// Generate the same sessions each time, regardless of the other days.
 		random := rand.New(rand.NewPCG(f.Seed, uint64(day))) //nolint:gosec // no secret
 		begins := f.dawn(day)
 		sessions, onWeekend := 2+random.IntN(3), random.IntN(2)
@@ -115,7 +114,7 @@ func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) ent
 	}}
 }
 
-// questions are what the shop's customers ask in one evening; many ask the same.
+// questions are those of the shop's customers in one evening; many ask the same.
 func (f *filling) questions(number uint64, when time.Time, count int, random *rand.Rand) entry {
 	asked := [][2]string{
 		{"How do I send a jacket back?", "Print the label from your order page and bring the parcel to any post office within 30 days. The money is back within five working days."},

@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// longestName is how long the name of a folder below projects may be before Claude Code shortens it.
+// longestName is the length beyond which Claude Code shortens the name of a folder below projects.
 const longestName = 200
 
 func claudeCode() Target {
@@ -46,7 +46,7 @@ func claudeTool(o operation) (string, any) {
 	return "", nil
 }
 
-// claudeLine is a line of Claude Code's file that holds a message.
+// claudeLine is a line of Claude Code's file with a message.
 type claudeLine struct {
 	Parent    *string       `json:"parentUuid"`
 	Sidechain bool          `json:"isSidechain"`
@@ -72,7 +72,7 @@ type claudeMessage struct {
 	Usage   *claudeUsage `json:"usage,omitempty"`
 }
 
-// claudeUsage is zero: nobody has counted the prompt yet.
+// claudeUsage is zero because the prompt has not been counted yet.
 type claudeUsage struct {
 	Input  int `json:"input_tokens"`
 	Write  int `json:"cache_creation_input_tokens"`
@@ -108,7 +108,7 @@ type claudeResult struct {
 	Failed  bool   `json:"is_error"`
 }
 
-// notInNames is what Claude Code writes as a hyphen in a project's name.
+// notInNames matches characters that Claude Code writes as a hyphen in a project's name.
 var notInNames = expression.New(`[^a-zA-Z0-9]`)
 
 func writeClaudeCode(w *writing) (File, error) {
@@ -119,7 +119,7 @@ func writeClaudeCode(w *writing) (File, error) {
 	out := claudeLines{w: w}
 	for i, one := range w.rounds {
 		user := one.user
-		if i == 0 { // the note is not for the person
+		if i == 0 { // the note is not shown to the user
 			out.isMeta = true
 			out.add("user", claudeMessage{Role: "user", Content: claudeSaid(user[:1])}, w.at(i))
 			out.isMeta, user = false, user[1:]
@@ -157,7 +157,7 @@ func writeClaudeCode(w *writing) (File, error) {
 	}, out.err
 }
 
-// claudeLines are the lines of a file, each of which names the one before.
+// claudeLines are the lines of a file. Each names the line before it.
 type claudeLines struct {
 	lines
 
@@ -188,5 +188,5 @@ func claudeSaid(user []said) []any {
 	return content
 }
 
-// stamp writes a time as JavaScript does.
+// stamp formats a time in JavaScript's format.
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -15,7 +15,7 @@ type codexShell struct {
 	Command string `json:"cmd"`
 }
 
-// codexTool has the shell alone: Codex reads files by it, and changes them by patches.
+// codexTool supports only the shell, because Codex reads files through it and changes them by patches.
 func codexTool(o operation) (string, any) {
 	if o.kind == runs {
 		return "exec_command", codexShell{o.command}
@@ -62,7 +62,7 @@ type codexResult struct {
 	Output string `json:"output"`
 }
 
-// codexEvent is what Codex shows of a message when it opens the session.
+// codexEvent is Codex's display of a message when it opens the session.
 type codexEvent struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`

@@ -1,8 +1,8 @@
 // Package resume writes a recorded session as the session file of another client, so that the client's own
 // command to resume continues it.
 //
-// A session is first cut into rounds, which every client can hold: what the user said, what the
-// assistant said, the tools that it called, and what they returned. Calls of tools that the client has as well become calls of
-// those; all others become text, and so do their results. System prompts, reminders and thinking stay behind:
-// each client has its own, and a provider takes thinking back only from where it came.
+// A session is first cut into rounds, which every client can hold: the user's messages, the assistant's
+// messages, its tool calls, and their results. A call becomes a call of the client's equal tool if there is
+// one. Otherwise the call and its result become text. System prompts, reminders and thinking stay behind,
+// because each client has its own and a provider accepts only its own thinking.
 package resume

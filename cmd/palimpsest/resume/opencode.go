@@ -40,7 +40,7 @@ func openCodeTool(o operation) (string, any) {
 	return "", nil
 }
 
-// openCodeSession is what opencode import reads.
+// openCodeSession is the input of opencode import.
 type openCodeSession struct {
 	Info struct {
 		ID      string       `json:"id"`
@@ -99,7 +99,7 @@ type openCodeAnswer struct {
 	Finish string         `json:"finish"`
 }
 
-// openCodeTokens are zero: nobody has counted the prompt yet.
+// openCodeTokens are zero because the prompt has not been counted yet.
 type openCodeTokens struct {
 	Input     int `json:"input"`
 	Output    int `json:"output"`
@@ -136,7 +136,7 @@ type openCodeState struct {
 	Time     openCodeTime    `json:"time"`
 }
 
-// openCodeBuild is the agent that opencode starts with.
+// openCodeBuild is opencode's default agent.
 const openCodeBuild = "build"
 
 func writeOpenCode(w *writing) (File, error) {
@@ -164,7 +164,7 @@ func writeOpenCode(w *writing) (File, error) {
 	return File{Path: path, Content: content, ID: info.ID, Before: "import", Arguments: []string{"--session", info.ID}}, err
 }
 
-// openCodeWriter puts a session for opencode import together.
+// openCodeWriter builds a session for opencode import.
 type openCodeWriter struct {
 	w       *writing
 	session openCodeSession
@@ -172,7 +172,8 @@ type openCodeWriter struct {
 	count   int64
 }
 
-// id returns the part of an id that orders it: messages and parts by time, sessions the newest first.
+// id returns the part of an id that determines its order: messages and parts by time, sessions the newest
+// first.
 func (o *openCodeWriter) id(at time.Time, newestFirst bool) string {
 	o.count++
 	order := at.UnixMilli()*0x1000 + o.count

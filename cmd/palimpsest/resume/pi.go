@@ -77,7 +77,7 @@ type piMessage struct {
 	At       int64    `json:"timestamp"`
 }
 
-// piUsage is zero: nobody has counted the prompt yet.
+// piUsage is zero because the prompt has not been counted yet.
 type piUsage struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
@@ -161,7 +161,7 @@ func piSaid(user []said) []any {
 	return content
 }
 
-// piLines are the lines of a file, each of which names the one before.
+// piLines are the lines of a file. Each names the line before it.
 type piLines struct {
 	lines
 

@@ -16,14 +16,14 @@ import (
 	"palimpsest/web/clients"
 )
 
-// Session is a recorded session, as far as it is carried on.
+// Session is the carried over part of a recorded session.
 type Session struct {
 	export.Main
 
-	// Last is the message that is carried over last.
+	// Last is the number of the last message to carry over.
 	Last int
 
-	// Whole says that nothing of the thread is left out.
+	// Whole says that the thread is complete.
 	Whole bool
 
 	messages []conversation.Message
@@ -78,13 +78,13 @@ func (s *Session) isOf(family string) bool {
 	return known && codec.Traits().Provider == family
 }
 
-// The families of providers whose models the clients name.
+// The families of providers that the clients' model names belong to.
 const (
 	ofAnthropic = "anthropic"
 	ofOpenAI    = "openai"
 )
 
-// modelOf returns the session's model if it is of a family, and otherwise the one that set-ups name.
+// modelOf returns the session's model if it belongs to a family, and otherwise the default model of setups.
 func (s *Session) modelOf(family string) string {
 	switch {
 	case s.isOf(family) && s.Model != "":
@@ -95,7 +95,7 @@ func (s *Session) modelOf(family string) string {
 	return clients.GPT
 }
 
-// family returns the family that a client of both goes on with.
+// family returns the family with which a client of both continues.
 func (s *Session) family() string {
 	if s.isOf(ofAnthropic) {
 		return ofAnthropic
@@ -115,19 +115,19 @@ type Target struct {
 	native func(operation) (name string, input any) // "" if the client has no equal tool
 	write  func(*writing) (File, error)
 
-	// keepsID says that a session of the client itself keeps its id.
+	// keepsID says that a session from the same client keeps its id.
 	keepsID bool
 }
 
-// File is a session's file and how its client continues it.
+// File is a session's file and the client's way to continue it.
 type File struct {
 	Path      string
 	Content   []byte
-	Before    string   // a command that has to run first; "" if none
+	Before    string   // a command to run first, or ""
 	Arguments []string // of the client
-	ID        string   // of the session, as the client names it
+	ID        string   // the client's id of the session
 
-	// Known is where the client keeps files of a session with this id, as a pattern; "" if it cannot have one.
+	// Known is a pattern for the client's files of a session with this id; "" if it cannot have one.
 	Known string
 }
 
@@ -146,8 +146,8 @@ func ByName(id string) (Target, error) {
 	return Target{}, fmt.Errorf("a session cannot be continued in %q: there are %s", id, strings.Join(known, ", "))
 }
 
-// Warning says what is wrong with an installed version; "" if nothing is. version is what the client prints
-// about itself, "" if it is not there.
+// Warning describes a problem with an installed version, or returns "". version is the client's own output
+// about its version, "" if the client is not installed.
 func (t Target) Warning(version string) string {
 	tried := strings.SplitN(t.Tried, ".", 3)
 	wanted := strings.Join(tried[:2], ".") + "."
@@ -160,7 +160,7 @@ func (t Target) Warning(version string) string {
 	return ""
 }
 
-// writing is a session on its way into a client's file.
+// writing is the state of writing a session's file.
 type writing struct {
 	session *Session
 	target  Target
@@ -188,12 +188,12 @@ func (t Target) Write(session *Session, place connect.Place, now time.Time) (Fil
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// at returns when a round was, for clients that order by time: the last one is now.
+// at returns the time of a round, for clients that order by time. The last round is now.
 func (w *writing) at(round int) time.Time {
 	return w.now.Add(time.Duration(round-len(w.rounds)) * time.Second)
 }
 
-// lines writes one JSON value a line.
+// lines writes one JSON value per line.
 type lines struct {
 	text []byte
 	err  error

@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// round is what the user said, what the assistant said to that, and the calls that it made.
+// round holds the user's messages, the assistant's reply to them, and its calls.
 type round struct {
 	user  []said
 	texts []string // of the assistant
@@ -31,7 +31,7 @@ type image struct{ mime, data string }
 // url returns the image as a data URL.
 func (i image) url() string { return "data:" + i.mime + ";base64," + i.data }
 
-// call is a call of a tool that the client has, with what it returned.
+// call is a call of a tool that the client has, with its result.
 type call struct {
 	id, name string
 	input    json.RawMessage // an object
@@ -43,7 +43,7 @@ type call struct {
 	isDone bool   // there is a result
 }
 
-// noResult stands for what a tool did not come to return.
+// noResult replaces the missing result of a call.
 const noResult = "There is no result: the session was carried over before the tool had one."
 
 // rounds returns the session in rounds, with the tools of a target.
@@ -61,7 +61,7 @@ type cutter struct {
 	isSame bool // the session is of the same client
 	done   []round
 	open   round
-	later  []said // what the user said before all results were there, and results as text
+	later  []said // user messages from before all results were there, and results as text
 	used   map[string]bool
 }
 
@@ -96,7 +96,7 @@ func (c *cutter) add(message *conversation.Message) {
 	}
 }
 
-// typed returns what a person typed of a text: what the client put around it is another client's.
+// typed returns the part of a text that a person typed, without the additions of the other client.
 func typed(text string) string {
 	if !conversation.IsTyped(text) {
 		return ""
@@ -104,7 +104,7 @@ func typed(text string) string {
 	return conversation.WithoutReminders(text)
 }
 
-// isBusy reports whether the open round waits for results.
+// isBusy reports whether the open round has calls without a result.
 func (c *cutter) isBusy() bool {
 	for i := range c.open.calls {
 		if !c.open.calls[i].isDone {
@@ -114,7 +114,7 @@ func (c *cutter) isBusy() bool {
 	return false
 }
 
-// next closes the open round unless the assistant has not spoken in it yet.
+// next closes the open round if the assistant has spoken in it.
 func (c *cutter) next() {
 	if len(c.open.texts)+len(c.open.calls) == 0 {
 		return
@@ -142,7 +142,7 @@ func (c *cutter) receive(one said) {
 	c.open.user = append(c.open.user, one)
 }
 
-// turn opens a new round for the assistant once everything that it called has returned.
+// turn opens a new round for the assistant if the open one has calls and all of them have results.
 func (c *cutter) turn() {
 	if len(c.open.calls) > 0 && !c.isBusy() {
 		c.close()
@@ -187,10 +187,10 @@ func (c *cutter) call(block *conversation.Block) {
 	c.open.calls = append(c.open.calls, one)
 }
 
-// callID is what every provider takes as the id of a call.
+// callID matches the call ids that every provider accepts.
 var callID = expression.New(`^[A-Za-z0-9_-]{1,40}$`)
 
-// freeID returns the id of a call, or another one where a provider would refuse it.
+// freeID returns the id of a call, or a new one if it is taken or a provider would refuse it.
 func (c *cutter) freeID(id string) string {
 	for free := id; ; {
 		if callID.MatchString(free) && !c.used[free] {
@@ -224,7 +224,7 @@ func (c *cutter) answer(block *conversation.Block) {
 	c.receive(said{text: "[Tool result]\n" + text})
 }
 
-// finish returns the rounds; calls that stand as text are left out of them.
+// finish returns the rounds, without the calls written as text.
 func (c *cutter) finish() []round {
 	if len(c.open.texts)+len(c.open.calls) > 0 {
 		c.close()
@@ -247,7 +247,7 @@ func (c *cutter) finish() []round {
 	return c.done
 }
 
-// shown returns an image, or what says that something else is kept elsewhere.
+// shown returns an image, or a note that other media is kept in the archive.
 func shown(media conversation.Attachment) said {
 	if found, is := imageOf(media.Raw); is {
 		return said{image: &found}
@@ -255,7 +255,7 @@ func shown(media conversation.Attachment) said {
 	return said{text: fmt.Sprintf("[%s, %d bytes, in the archive]", media.Type, media.Size)}
 }
 
-// imageOf reads an image whose bytes a request holds.
+// imageOf reads an image from its bytes in a request.
 func imageOf(raw json.RawMessage) (image, bool) {
 	source := wire.Get(raw, "source")
 	found := image{wire.Text(source, "media_type"), wire.Text(source, "data")}

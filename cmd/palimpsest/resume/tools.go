@@ -8,17 +8,17 @@ import (
 	"palimpsest/cmd/palimpsest/connect"
 )
 
-// operation is what a call does that most clients have a tool for.
+// operation is a tool call in terms that most clients share.
 type operation struct {
 	kind          operationKind
 	path          string
 	command       string
-	folder        string // that the command runs in; "" if it is the client's
+	folder        string // working folder of the command; "" if it is the client's
 	description   string
-	content       string // of the file that is written
+	content       string // of the file to write
 	before, after string // of an edit
 	isAll         bool   // an edit changes every place
-	offset, limit *int   // lines of the file that is read
+	offset, limit *int   // lines of the file to read
 }
 
 type operationKind int
@@ -30,7 +30,7 @@ const (
 	edits
 )
 
-// kinds are the tools of clients that do the same, by their names in small letters.
+// kinds maps equal tools of clients, by their names in lower case.
 func kinds() map[string]operationKind {
 	return map[string]operationKind{
 		"bash": runs, "shell": runs, "exec_command": runs, "execute_command": runs, "run_shell_command": runs, "execute_bash": runs, "local_shell": runs, "run_terminal_cmd": runs,
@@ -40,7 +40,7 @@ func kinds() map[string]operationKind {
 	}
 }
 
-// ignored are arguments that change nothing of what a call does, only how long it waits, what it says of
+// ignored are arguments that do not change a call's operation, only how long it waits, how it describes
 // itself or who is asked.
 func ignored() []string {
 	return []string{
@@ -49,7 +49,8 @@ func ignored() []string {
 	}
 }
 
-// operationOf returns what a call does. known is false for a call that other clients have no equal tool for.
+// operationOf returns the operation of a call. known is false for a call without an equal tool in other
+// clients.
 func operationOf(tool, arguments string) (made operation, known bool) {
 	made.kind, known = kinds()[strings.ToLower(tool)]
 	var given map[string]json.RawMessage
@@ -106,7 +107,7 @@ func (o *operation) take(name string, value json.RawMessage) bool {
 	return slices.Contains([]string{"login", "requires_approval", "tty"}, name)
 }
 
-// takeCommand reads a line of shell: a text, or the words of a command.
+// takeCommand reads a shell command: a text, or a list of words.
 func (o *operation) takeCommand(value json.RawMessage) bool {
 	if json.Unmarshal(value, &o.command) == nil {
 		return true

@@ -16,10 +16,10 @@ func realFolder(path string) string {
 	return path
 }
 
-// ErrThere says that the client has the session already.
+// ErrThere is returned if the client has the session already.
 var ErrThere = errors.New("is there already and stays as it is")
 
-// Save writes a session's file, whole or not at all, for its owner alone. It never replaces a file.
+// Save writes a session's file atomically, readable only by its owner. It never replaces a file.
 func (f File) Save() (err error) {
 	if known, err := filepath.Glob(f.Known); err == nil && len(known) > 0 {
 		return fmt.Errorf("%s %w", known[0], ErrThere)
@@ -28,7 +28,7 @@ func (f File) Save() (err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the session: %w", err)
 	}
-	part, err := os.CreateTemp(folder, ".palimpsest-*") // readable by its owner alone
+	part, err := os.CreateTemp(folder, ".palimpsest-*") // readable only by its owner
 	if err != nil {
 		return fmt.Errorf("write the session: %w", err)
 	}
@@ -40,7 +40,7 @@ func (f File) Save() (err error) {
 	if err = errors.Join(err, part.Close()); err != nil {
 		return fmt.Errorf("write the session: %w", err)
 	}
-	// A link fails where a file is, and a rename would replace it.
+	// Link fails if the file exists, while a rename would replace it.
 	err = os.Link(part.Name(), f.Path)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s %w", f.Path, ErrThere)

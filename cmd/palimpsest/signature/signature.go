@@ -19,7 +19,7 @@ const (
 	head      = algorithm + keyID
 )
 
-// What is wrong with a file.
+// The errors of a wrong file.
 var (
 	ErrKey       = errors.New("not a public key of minisign")
 	ErrSignature = errors.New("not a signature of minisign")
@@ -33,7 +33,7 @@ type Key struct {
 	public ed25519.PublicKey
 }
 
-// ParseKey reads a public key: the line that minisign prints, or its file.
+// ParseKey parses a public key: minisign's output line, or its file.
 func ParseKey(text string) (Key, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
@@ -43,7 +43,8 @@ func ParseKey(text string) (Key, error) {
 	return Key{id: string(raw[algorithm:head]), public: raw[head:]}, nil
 }
 
-// Verify checks a file against its signature and returns the trusted comment, which is signed too.
+// Verify checks a file against its signature and returns the trusted comment, which the signature covers
+// too.
 func (k Key) Verify(file io.Reader, signature string) (comment string, err error) {
 	lines := strings.Split(strings.ReplaceAll(strings.TrimSpace(signature), "\r\n", "\n"), "\n")
 	if len(lines) != 4 {
@@ -74,7 +75,7 @@ func (k Key) Verify(file io.Reader, signature string) (comment string, err error
 	return comment, nil
 }
 
-// reversed returns the number of a key as minisign shows it.
+// reversed returns the number of a key in minisign's format.
 func reversed(id []byte) []byte {
 	shown := make([]byte, len(id))
 	for i, b := range id {

@@ -15,31 +15,31 @@ import (
 	"palimpsest/pipeline/archive"
 )
 
-// lockWait bounds how long pg_dump waits for a table, in milliseconds: a migration has it.
+// lockWait limits how long pg_dump waits for a table that a migration has locked, in milliseconds.
 const lockWait = 60_000
 
-// Source is an installation that is backed up.
+// Source is an installation to back up.
 type Source struct {
 	OwnerURL string
 
-	// Bucket is nil if the installation has none.
+	// Bucket is nil if the installation does not use one.
 	Bucket archive.Bucket
 
-	// LeaveObjects leaves the bucket's objects where they are: the backup needs the bucket then.
+	// LeaveObjects leaves out the bucket's objects. A restore then needs the bucket.
 	LeaveObjects bool
 
 	// ManifestKey authenticates the manifest. It is derived from the installation's master key.
 	ManifestKey []byte
 
-	// SecretKey goes into the backup unless it is empty.
+	// SecretKey is included in the backup unless it is empty.
 	SecretKey string
 }
 
-// Progress is told how far a part has got.
+// Progress is called with the progress of a part.
 type Progress func(part string, count, bytes int64)
 
-// Make writes a backup into a directory that must not exist yet. Until the backup is whole,
-// the directory's name ends with .partial; after an error it is removed.
+// Make writes a backup into a directory that must not exist yet. The directory's name ends with .partial
+// until the backup is complete. After an error it is removed.
 func Make(ctx context.Context, source Source, dir string, progress Progress) (manifest Manifest, err error) {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return manifest, fmt.Errorf("backup: %s exists already; name a new directory", dir)
@@ -79,14 +79,14 @@ func Make(ctx context.Context, source Source, dir string, progress Progress) (ma
 	return manifest, nil
 }
 
-// dump writes what the database holds at one moment, and notes what it is.
+// dump writes the database's content at one moment, and notes its properties.
 func (m *Manifest) dump(ctx context.Context, ownerURL, dir string, progress Progress) error {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {
 		return fmt.Errorf("backup: connect as the database's owner: %w", err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	// The transaction has the moment stay as long as pg_dump reads it.
+	// The transaction keeps its snapshot alive while pg_dump reads it.
 	return pgx.BeginTxFunc(ctx, connection, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		snapshot, version, err := m.look(ctx, tx)
 		if err != nil {
@@ -111,12 +111,13 @@ func (m *Manifest) dump(ctx context.Context, ownerURL, dir string, progress Prog
 	})
 }
 
-// errBound says that a login would read only part of the database.
+// errBound is returned if a login would read only part of the database.
 var errBound = errors.New("the login of DATABASE_URL is bound by row-level security and sees nothing of the workspaces. " +
 	"Let an administrator make one for backups, and run the backup with it in DATABASE_URL:\n" +
 	"  CREATE ROLE palimpsest_backup LOGIN BYPASSRLS PASSWORD '…' IN ROLE pg_read_all_data;")
 
-// look notes what the transaction sees, and returns the name of its snapshot and the server's version.
+// look notes the properties of the transaction's snapshot, and returns the snapshot's name and the server's
+// version.
 func (m *Manifest) look(ctx context.Context, tx pgx.Tx) (snapshot string, server int, err error) {
 	var sees bool
 	err = tx.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&sees)

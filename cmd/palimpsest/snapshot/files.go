@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// sink is a file of a backup that is being written; its bytes are counted and hashed.
+// sink is an open file of a backup. It counts and hashes the written bytes.
 type sink struct {
 	file     *os.File
 	digest   hash.Hash
@@ -36,7 +36,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close makes sure that the file survives a loss of power, and says what it is.
+// close makes sure that the file survives a loss of power, and returns its description.
 func (s *sink) close(name string) (File, error) {
 	if err := errors.Join(s.file.Sync(), s.file.Close()); err != nil {
 		return File{}, fmt.Errorf("backup %s: %w", name, err)
@@ -56,7 +56,7 @@ func writeFile(dir, name string, content []byte) (File, error) {
 
 func silent(int64) {}
 
-// check reads a file of a backup and returns an error if it is not what the manifest says.
+// check reads a file of a backup and returns an error if it does not match the manifest.
 func (f File) check(dir string) error {
 	file, err := os.Open(filepath.Join(dir, f.Name)) //nolint:gosec // the operator names the directory
 	if err != nil {

@@ -26,14 +26,14 @@ const (
 	secretFile   = "secret.key"
 )
 
-// Version is the version of the backups that are written and read. Backups of the version
-// before it have no authenticated manifest.
+// Version is the version of backups to write and read. Backups of the version before it have no
+// authenticated manifest.
 const (
 	Version         = 2
 	unauthenticated = 1
 )
 
-// The modes of what a backup is made of: for this program's user only.
+// The modes of a backup's files, for this program's user only.
 const (
 	directoryMode = 0o700
 	fileMode      = 0o600
@@ -41,37 +41,37 @@ const (
 
 // Where the objects of a bucket are.
 const (
-	ObjectsNone      = "none"      // there was no bucket: the database holds everything
+	ObjectsNone      = "none"      // no bucket: the database holds everything
 	ObjectsHere      = "here"      // in the backup
-	ObjectsElsewhere = "elsewhere" // in the bucket, which the backup was told to leave out
+	ObjectsElsewhere = "elsewhere" // in the bucket, left out of the backup
 )
 
-// Manifest says what a backup holds.
+// Manifest describes the contents of a backup.
 type Manifest struct {
 	Version   int       `json:"palimpsest_backup"`
-	MadeAt    time.Time `json:"made_at"`   // the moment whose database it holds, by the database's clock
+	MadeAt    time.Time `json:"made_at"`   // the time of the database's snapshot, by the database's clock
 	Migration int64     `json:"migration"` // of the schema
 	Server    string    `json:"server"`    // version of PostgreSQL
 	Counts    Counts    `json:"counts"`
 	Database  File      `json:"database"`
 	Objects   Objects   `json:"objects"`
-	SecretKey *File     `json:"secret_key,omitempty"`       // nil if the backup holds none
-	Proof     []byte    `json:"master_key_proof,omitempty"` // opens with the master key; only in backups without an authenticated manifest
+	SecretKey *File     `json:"secret_key,omitempty"`       // nil if absent from the backup
+	Proof     []byte    `json:"master_key_proof,omitempty"` // the master key opens it; only in backups without an authenticated manifest
 }
 
-// Counts says how much a database holds, for people and for comparison.
+// Counts holds a database's numbers of rows, for people and for comparison.
 type Counts struct {
 	Workspaces int64 `json:"workspaces"`
 	Sessions   int64 `json:"sessions"`
 	Exchanges  int64 `json:"exchanges"`
 }
 
-// Objects says where the bucket's objects are.
+// Objects tells where the bucket's objects are.
 type Objects struct {
 	Where string `json:"where"`
 	Count int64  `json:"count"`
 	Bytes int64  `json:"bytes"`
-	List  *File  `json:"list,omitempty"` // with a line for each of those that are in the backup
+	List  *File  `json:"list,omitempty"` // with a line for each object in the backup
 }
 
 // File is a file of a backup.
@@ -81,7 +81,7 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Why a backup is not read.
+// The reasons to reject a backup.
 var (
 	ErrUnfinished      = errors.New("is no whole backup: it has no " + manifestFile)
 	ErrUnauthenticated = errors.New("the backup was made by an older version, which did not authenticate its backups, so anyone could have changed it since. " +
@@ -90,9 +90,9 @@ var (
 		"set PALIMPSEST_SECRET_KEY to the one that was used when it was made. If that is the one you have set, don't restore this backup")
 )
 
-// Read returns the manifest of the backup in a directory, once one of the keys has shown that
-// it is unchanged. It returns ErrUnfinished, ErrChanged, or ErrUnauthenticated with the
-// manifest of a backup that no key can vouch for.
+// Read returns the manifest of the backup in a directory, after one of the keys has authenticated it. It
+// returns ErrUnfinished or ErrChanged. For a backup of a version without authentication it returns
+// ErrUnauthenticated together with the manifest.
 func Read(dir string, keys [][]byte) (Manifest, error) {
 	var manifest Manifest
 	content, err := os.ReadFile(filepath.Join(dir, manifestFile)) //nolint:gosec // the operator names the directory
@@ -132,7 +132,7 @@ func macOf(manifest, key []byte) []byte {
 	return hex.AppendEncode(nil, mac.Sum(nil))
 }
 
-// checkNames returns an error if the manifest names another file than the program does.
+// checkNames returns an error if the manifest names a file other than the program's.
 func (m *Manifest) checkNames() error {
 	files := map[string]*File{databaseFile: &m.Database, objectsFile: m.Objects.List, secretFile: m.SecretKey}
 	for name, file := range files {

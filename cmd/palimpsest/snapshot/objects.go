@@ -18,7 +18,7 @@ import (
 	"palimpsest/pipeline/archive"
 )
 
-// objectsAtOnce is how many objects are in memory at once.
+// objectsAtOnce limits the objects in memory at once.
 const objectsAtOnce = 8
 
 // backUpObjects copies every object of the bucket into a backup.
@@ -89,8 +89,8 @@ func writeObject(dir, name string, content []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// each reads every object that is in a backup, some of them at once, and returns an error if
-// one is not what the list says.
+// each reads every object of a backup, several at once, and returns an error if one does not match the
+// list.
 func (o Objects) each(ctx context.Context, dir string, use func(ctx context.Context, name string, content []byte) error) error {
 	list, err := os.Open(filepath.Join(dir, o.List.Name)) //nolint:gosec // the operator names the directory
 	if err != nil {
@@ -119,8 +119,7 @@ func (o Objects) each(ctx context.Context, dir string, use func(ctx context.Cont
 	return errors.Join(uses.Wait(), lines.Err())
 }
 
-// restore puts the objects of a backup into a bucket. One that is there already must
-// be the same.
+// restore puts the objects of a backup into a bucket. An object already there must be identical.
 func (o Objects) restore(ctx context.Context, dir string, bucket archive.Bucket, progress Progress) error {
 	var mu sync.Mutex
 	var count, size int64

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// ours are the parameters of a database's URL that the program reads itself; PostgreSQL's
-// own programs refuse them.
+// ours are this program's own parameters of a database's URL, which PostgreSQL's own programs refuse.
 func ours() []string {
 	return []string{
 		"pool_max_conns", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime", "pool_max_conn_idle_time", "pool_health_check_period",
@@ -28,10 +27,10 @@ type postgres struct {
 	stdout   io.Writer
 }
 
-// maxSaid bounds what is kept of what a program says, in bytes.
+// maxSaid limits the kept output of a program, in bytes.
 const maxSaid = 8 << 10
 
-// run runs the program. Its password is in its environment: everybody can read arguments.
+// run runs the program. It passes the password in the environment because every user can read arguments.
 func (p postgres) run(ctx context.Context, arguments ...string) error {
 	address, err := url.Parse(p.database)
 	if err != nil || address.Scheme == "" {
@@ -59,7 +58,7 @@ func (p postgres) run(ctx context.Context, arguments ...string) error {
 	return nil
 }
 
-// head keeps the first of what is written to it: the first error is the cause of the rest.
+// head keeps the beginning of its input, because the first error causes the rest.
 type head struct{ bytes.Buffer }
 
 // Write implements io.Writer.

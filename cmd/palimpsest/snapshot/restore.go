@@ -16,7 +16,7 @@ import (
 	"palimpsest/pipeline/archive"
 )
 
-// Target is an empty place that a backup is restored into.
+// Target is an empty place to restore a backup into.
 type Target struct {
 	OwnerURL string
 
@@ -24,7 +24,7 @@ type Target struct {
 	Bucket archive.Bucket
 }
 
-// Check reads all of a backup and returns an error if something of it is missing or damaged.
+// Check reads all of a backup and returns an error if a part is missing or damaged.
 func (m *Manifest) Check(ctx context.Context, dir string, progress Progress) error {
 	if err := m.Database.check(dir); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (m *Manifest) Check(ctx context.Context, dir string, progress Progress) err
 	return m.Objects.each(ctx, dir, func(context.Context, string, []byte) error { return nil })
 }
 
-// Secret returns the master key that the backup in a directory holds, "" if it holds none.
+// Secret returns the master key in a backup's directory, or "" if absent.
 func Secret(dir string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(dir, secretFile)) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,8 +59,8 @@ func Secret(dir string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// Restore puts a backup into an empty database, and before that its objects into the bucket.
-// The database has all of it or nothing: whatever ends a restore early, it can be done again.
+// Restore puts a backup's objects into the bucket, and then its database into an empty one. The database
+// ends up with all of it or stays empty, so that a restore that ended early can be repeated.
 func (m *Manifest) Restore(ctx context.Context, dir string, target Target, progress Progress) error {
 	if m.Objects.Where != ObjectsNone && target.Bucket == nil {
 		return errors.New("the installation kept originals in a bucket: set PALIMPSEST_BLOB_URL to one")
@@ -98,13 +98,13 @@ func (m *Manifest) Restore(ctx context.Context, dir string, target Target, progr
 	return m.compare(ctx, connection)
 }
 
-// place is a database that something is restored into.
+// place is the database to restore into.
 type place struct {
 	owner  string
 	server int // major version
 }
 
-// errNotEmpty says that something would be overwritten.
+// errNotEmpty is returned if the restore would overwrite something.
 var errNotEmpty = errors.New("the database is not empty, and nothing is restored over what is there. " +
 	"Name a new database in DATABASE_URL, or for the embedded one a new PALIMPSEST_DATA_DIR; a product that runs on it must not have been started before the restore")
 
@@ -126,7 +126,7 @@ func lookAtPlace(ctx context.Context, connection *pgx.Conn) (place, error) {
 	return is, nil
 }
 
-// makeRoles makes the roles that the schema grants something to. Nobody can log in with them.
+// makeRoles creates the roles that the schema grants rights to. They cannot log in.
 func makeRoles(ctx context.Context, connection *pgx.Conn) error {
 	for _, role := range migrations.Roles() {
 		var exists bool
@@ -141,8 +141,8 @@ func makeRoles(ctx context.Context, connection *pgx.Conn) error {
 	return nil
 }
 
-// handOver gives the functions that see more than their callers to the roles that may do
-// nothing else, and has the server look at the new tables.
+// handOver gives the functions with more rights than their callers to roles that have no other rights, and
+// has the server analyze the new tables.
 func handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
 	err := pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
 		owned, err := migrations.OwnedFunctions(ctx, tx)
@@ -165,14 +165,14 @@ func handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) e
 	return nil
 }
 
-// giveAway gives a function to a role. A login that is not a superuser must be a member while it
-// does this, and the role be allowed to have something in the schema.
+// giveAway gives a function to a role. For that, a login without superuser rights must be a member of the
+// role, and the role needs the right to create in the schema.
 func giveAway(ctx context.Context, tx pgx.Tx, function migrations.OwnedFunction, databaseOwner string) error {
 	role := pgx.Identifier{function.Role}.Sanitize()
 	var member, creates bool
 	err := tx.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'MEMBER'), has_schema_privilege($1, 'public', 'CREATE')", function.Role).Scan(&member, &creates)
 	statements := []string{"ALTER FUNCTION " + function.Signature + " OWNER TO " + role}
-	if function.Called { // its own right has gone to the role
+	if function.Called { // the change of owner moved its right to the role
 		statements = append(statements, "GRANT EXECUTE ON FUNCTION "+function.Signature+" TO "+pgx.Identifier{databaseOwner}.Sanitize())
 	}
 	if !creates {
@@ -189,7 +189,7 @@ func giveAway(ctx context.Context, tx pgx.Tx, function migrations.OwnedFunction,
 	return err
 }
 
-// compare returns an error if the database does not hold what the backup's did.
+// compare returns an error if the database's contents differ from the backup's.
 func (m *Manifest) compare(ctx context.Context, connection *pgx.Conn) error {
 	var has Counts
 	var migration int64

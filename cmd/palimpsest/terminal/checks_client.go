@@ -15,8 +15,8 @@ import (
 	"palimpsest/cmd/palimpsest/credential"
 )
 
-// clients looks at every client that is used on this machine: whether it is set up as connect does it for
-// the login, with the login's key, and whether another file or the shell wins over that.
+// clients checks every client in use on this machine: whether its setup matches connect's for the login,
+// with the login's key, and whether another file or the shell overrides it.
 func (d *diagnosis) clients(login credential.Login) {
 	place, err := d.Here()
 	if err != nil {
@@ -27,8 +27,8 @@ func (d *diagnosis) clients(login credential.Login) {
 	d.claudeCode(place, login.Server, isSetUp)
 }
 
-// connected looks at the clients that connect has set up, and reports whether Claude Code is one. What is well with
-// that one is said by claudeCode.
+// connected checks the clients that connect has set up, and reports whether Claude Code is one. claudeCode
+// reports the success of that one.
 func (d *diagnosis) connected(place connect.Place, login credential.Login) (isSetUp bool) {
 	connector := &connect.Connector{Place: place}
 	names, err := connector.Connected()
@@ -38,13 +38,13 @@ func (d *diagnosis) connected(place connect.Place, login credential.Login) (isSe
 	}
 	program, err := d.Program()
 	if err != nil || login.Server == "" {
-		return false // nothing to compare with
+		return false // without a login there is nothing to compare
 	}
 	setup := connect.Setup{Server: login.Server, Key: login.Key, Saved: true, Program: program}
 	for _, name := range names {
 		client, err := connect.ByName(name)
 		if err != nil {
-			continue // of another version of this program
+			continue // from another version of this program
 		}
 		plan, err := connector.Plan(client, setup)
 		own, isOwn := connector.Own(plan)
@@ -54,7 +54,7 @@ func (d *diagnosis) connected(place connect.Place, login credential.Login) (isSe
 		switch {
 		case err != nil:
 			d.note(name, Failed, err.Error(), "mend the file, and palimpsest connect "+name)
-		case !plan.Again(): // only in a project, or elsewhere than here
+		case !plan.Again(): // only in a project, or another folder
 		default:
 			isSetUp = isSetUp || name == claudeCode
 			d.setUp(connector, plan, isOwn)
@@ -63,7 +63,7 @@ func (d *diagnosis) connected(place connect.Place, login credential.Login) (isSe
 	return isSetUp
 }
 
-// setUp looks at one client, and repairs it if that is asked for and the person agrees.
+// setUp checks one client, and repairs it if --fix is set and the user agrees.
 func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan, isOwn bool) {
 	name, files := plan.Client.ID, strings.Join(plan.Targets(), ", ")
 	with := "the login, with its key"
@@ -89,7 +89,7 @@ func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan, isOwn
 	}
 }
 
-// mayRepair shows what would be written, and asks.
+// mayRepair shows the changes, and asks.
 func (d *diagnosis) mayRepair(plan connect.Plan) bool {
 	for _, change := range plan.Changes {
 		fmt.Fprint(d.Out, change.Diff())
@@ -99,8 +99,8 @@ func (d *diagnosis) mayRepair(plan connect.Plan) bool {
 
 const claudeCode = "claude-code"
 
-// claudeCode looks at what Claude Code reads: the person's file, those of the project, which win over it, and
-// the shell, over which files win.
+// claudeCode checks Claude Code's settings: the user's file, the project's files, which override it, and
+// the shell, which files override.
 func (d *diagnosis) claudeCode(place connect.Place, server string, isSetUp bool) {
 	folder := cmp.Or(place.Env("CLAUDE_CONFIG_DIR"), filepath.Join(place.Home, ".claude"))
 	if _, err := os.Stat(folder); err != nil {
@@ -129,7 +129,7 @@ func (d *diagnosis) claudeCode(place connect.Place, server string, isSetUp bool)
 	}
 }
 
-// leads looks where Claude Code sends its requests, and reports whether that is the proxy.
+// leads checks where Claude Code sends its requests, and reports whether they go to the proxy.
 func (d *diagnosis) leads(place connect.Place, env, from map[string]string, server string, isSetUp bool) bool {
 	url, where := env["ANTHROPIC_BASE_URL"], from["ANTHROPIC_BASE_URL"]
 	if url == "" {
@@ -157,7 +157,7 @@ func (d *diagnosis) leads(place connect.Place, env, from map[string]string, serv
 	return true
 }
 
-// setting looks whether a setting that Claude Code turns off behind another base URL is on.
+// setting checks whether a setting is on that Claude Code turns off behind another base URL.
 func (d *diagnosis) setting(place connect.Place, env map[string]string, name, variable, value, without string) {
 	set, is := env[variable]
 	if !is {
@@ -170,13 +170,13 @@ func (d *diagnosis) setting(place connect.Place, env map[string]string, name, va
 	d.note(name, Warning, variable+" is off: "+without, "set "+variable+" to "+value+", or palimpsest connect claude-code")
 }
 
-// on reports whether Claude Code takes a value for yes.
+// on reports whether Claude Code treats a value as true.
 func on(value string) bool {
 	value = strings.ToLower(value)
 	return value != "" && value != "0" && value != "false" && value != "no" && value != "off"
 }
 
-// envOf returns the environment that a file of settings sets; none if it does not exist.
+// envOf returns the environment that a settings file sets; nil if it does not exist.
 func envOf(file string) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

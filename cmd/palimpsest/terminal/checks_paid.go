@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	triedTokens = 6000 // of the prompt that is sent twice: more than every model needs to cache it
+	triedTokens = 6000 // of the prompt sent twice: more than every model needs to cache it
 	triedAnswer = 64
-	// held is how much of a stream's time may be over before its first event comes, in percent.
+	// held is the maximum share of a stream's time before its first event, in percent.
 	held    = 90
-	minimum = 300 * time.Millisecond // a stream that is quicker tells nothing
+	minimum = 300 * time.Millisecond // a faster stream proves nothing
 )
 
-// price returns what the requests cost at list prices, in cents; false if they cannot be sent.
+// price returns the requests' cost at list prices, in cents; false if they cannot be sent.
 func (d *diagnosis) price() (cents float64, can bool) {
 	if d.client == nil || !strings.HasPrefix(d.model, "claude-") || slices.ContainsFunc(d.found, func(check Check) bool { return check.Name == "provider" && check.Mark == Failed }) {
 		return 0, false
@@ -31,12 +31,12 @@ func (d *diagnosis) price() (cents float64, can bool) {
 	if err != nil {
 		return 0, false
 	}
-	price := models.Lookup(d.model).Price // in dollars for a million tokens
+	price := models.Lookup(d.model).Price // in dollars per million tokens
 	return (triedTokens*(price.CacheWrite+price.CacheRead) + 2*triedAnswer*price.Output) / 1e6 * 100, price.Input > 0
 }
 
-// costly sends the same request twice, if it may: the second one must hit the cache, and both must
-// come piece by piece.
+// costly sends the same request twice, if the user allows it. The second one must hit the cache, and both
+// must arrive in pieces.
 func (d *diagnosis) costly(ctx context.Context) {
 	if _, can := d.price(); !can || !d.paid {
 		d.note("cache", Skipped, "no request was sent", "palimpsest doctor --yes, with a Claude model")
@@ -68,9 +68,9 @@ func (d *diagnosis) costly(ctx context.Context) {
 
 func tokensOf(n int) string { return tokensText(int64(n)) }
 
-// answer is what a streamed answer tells.
+// answer holds the measurements of a streamed answer.
 type answer struct {
-	first, took time.Duration // until its first event, and its end
+	first, took time.Duration // until the first event, and until the end
 	read        int           // tokens from the cache
 }
 
@@ -141,7 +141,7 @@ func modelNames(body io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// cheapest returns a small model of a list, or the first one.
+// cheapest returns a small model from a list, or the first one.
 func cheapest(names []string) string {
 	for _, name := range names {
 		if strings.Contains(name, "haiku") {

@@ -19,7 +19,7 @@ const (
 	soon          = 7 * 24 * time.Hour
 )
 
-// meJSON is who an API key belongs to.
+// meJSON describes the owner of an API key.
 type meJSON struct {
 	Version string  `json:"version"`
 	Key     keyJSON `json:"key"`
@@ -41,7 +41,7 @@ type keyJSON struct {
 	MonthUSD          float64    `json:"budget_month_usd"`
 }
 
-// server looks whether a Palimpsest server answers.
+// server checks whether a Palimpsest server answers.
 func (d *diagnosis) server(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (d *diagnosis) server(ctx context.Context) bool {
 		return false
 	}
 	defer response.Body.Close()
-	d.date, _ = http.ParseTime(response.Header.Get("Date")) // the zero time if it says none
+	d.date, _ = http.ParseTime(response.Header.Get("Date")) // the zero time without the header
 	switch {
 	case response.StatusCode >= 300 && response.StatusCode < 400:
 		d.note("server", Failed, "it redirects to "+response.Header.Get("Location"), "log in to that address: palimpsest login URL")
@@ -72,7 +72,7 @@ func (d *diagnosis) server(ctx context.Context) bool {
 	return false
 }
 
-// whyAway says why a server is not reached, and what to do.
+// whyAway explains why a server is not reached, and returns a fix.
 func whyAway(err error) (text, fix string) {
 	if wrapped, is := errors.AsType[*url.Error](err); is {
 		err = wrapped.Err
@@ -104,7 +104,7 @@ func (d *diagnosis) clock() {
 	d.note("clock", OK, "agrees with the server", "")
 }
 
-// key looks whether the key works for what the commands and clients do.
+// key checks whether the key works for the commands and clients.
 func (d *diagnosis) key(ctx context.Context) bool {
 	err := d.client.get(ctx, "/me", nil, &d.me)
 	problem, is := errors.AsType[Problem](err)
@@ -146,7 +146,7 @@ func (d *diagnosis) version() {
 	}
 }
 
-// limits says what the key is held to.
+// limits reports the key's limits.
 func (d *diagnosis) limits() {
 	key := d.me.Key
 	var held []string
@@ -179,7 +179,7 @@ func (d *diagnosis) limits() {
 	d.note("limits", OK, strings.Join(held, ", "), "")
 }
 
-// models looks whether the provider lists the model with the workspace's key.
+// models checks whether the provider lists the model with the workspace's key.
 func (d *diagnosis) models(ctx context.Context) {
 	if d.model == "" {
 		var newest page[sessionJSON]
@@ -209,7 +209,7 @@ func (d *diagnosis) models(ctx context.Context) {
 	}
 }
 
-// webSocket looks whether a client that tries a WebSocket first, as Codex does, is refused at once.
+// webSocket checks whether a WebSocket is refused at once, for clients such as Codex that try it first.
 func (d *diagnosis) webSocket(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -239,7 +239,7 @@ func (d *diagnosis) webSocket(ctx context.Context) {
 	d.note("websocket", OK, "clients that try one are told at once to send requests", "")
 }
 
-// providerFix says what to do about a refused request.
+// providerFix returns advice for a refused request.
 func providerFix(err error) string {
 	problem, _ := errors.AsType[Problem](err)
 	switch problem.Status {

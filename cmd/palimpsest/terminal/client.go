@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Client asks a server's JSON API with an API key.
+// Client calls a server's JSON API with an API key.
 type Client struct {
 	server, key string
 	http        *http.Client
 }
 
-// callTimeout bounds one request to the JSON API.
+// callTimeout limits one request to the JSON API.
 const callTimeout = 30 * time.Second
 
-// Problem is an answer of the server that says what is wrong.
+// Problem is an error response of the server.
 type Problem struct {
 	Status int
 	Detail string
@@ -36,7 +36,7 @@ func (p Problem) Error() string {
 	return p.Detail
 }
 
-// get reads what a path below /api/v1 answers.
+// get reads the answer of a path below /api/v1.
 func (c *Client) get(ctx context.Context, path string, query url.Values, into any) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -44,7 +44,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, into an
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }
 
-// call sends question as JSON, unless it is nil, and reads the answer into into, unless that is nil.
+// call sends question as JSON and reads the answer into into. Both may be nil.
 func (c *Client) call(ctx context.Context, method, path string, question, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func (c *Client) call(ctx context.Context, method, path string, question, into a
 	return nil
 }
 
-// send sends a request with the key, if there is one. An answer that is not a success is a Problem.
+// send sends a request, with the key if there is one. It returns an unsuccessful answer as a Problem.
 func (c *Client) send(ctx context.Context, method, path, contentType string, body io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Client) send(ctx context.Context, method, path, contentType string, bod
 	return nil, problemOf(response)
 }
 
-// errUnreachable says that a server does not answer.
+// errUnreachable is returned if a server does not answer.
 var errUnreachable = errors.New("the server does not answer")
 
 func unreachable(server string, err error) error {
@@ -129,7 +129,8 @@ func problemOf(response *http.Response) error {
 	return Problem{Status: response.StatusCode}
 }
 
-// oneLine returns text without what would move the cursor or begin a line: it may come from a model.
+// oneLine returns text without characters that move the cursor or begin a line, because it may come from a
+// model.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

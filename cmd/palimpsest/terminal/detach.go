@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// refreshDetached starts this program to read a session for the status line, and does not wait for it.
+// refreshDetached starts this program to read a session for the status line, without waiting for it.
 func refreshDetached(session string) error {
 	program, err := os.Executable()
 	if err != nil {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// detach has a process go on when this one and its terminal end.
+// detach lets a process continue after this one and its terminal end.
 func detach(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

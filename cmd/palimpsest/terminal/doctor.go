@@ -14,37 +14,37 @@ import (
 	"palimpsest/cmd/palimpsest/credential"
 )
 
-// Mark says how a check ended.
+// Mark is the outcome of a check.
 type Mark string
 
 // The marks.
 const (
 	OK      Mark = "ok"
-	Warning Mark = "warning" // works, and could work better
+	Warning Mark = "warning" // works, but could work better
 	Failed  Mark = "failed"
-	Skipped Mark = "skipped" // could not be looked at
+	Skipped Mark = "skipped" // could not be checked
 )
 
-// Check is what one look has found.
+// Check is the result of one check.
 type Check struct {
 	Name string `json:"name"`
 	Mark Mark   `json:"mark"`
 	Text string `json:"text"`
-	Fix  string `json:"fix,omitempty"` // what to do
+	Fix  string `json:"fix,omitempty"` // how to fix it
 }
 
-// diagnosis looks at everything between the person and the provider.
+// diagnosis checks everything between the user and the provider.
 type diagnosis struct {
 	*App
 	client *Client
-	model  string // that is tried
-	paid   bool   // requests that cost money may be sent
+	model  string // to test with
+	paid   bool   // allow requests that cost money
 	found  []Check
 	me     meJSON
-	date   time.Time // of the server, zero if it does not say
+	date   time.Time // of the server, or zero if absent
 
-	fix     bool // what connect can repair is repaired
-	asks    bool // questions are asked, and not answered by yes
+	fix     bool // repair through connect
+	asks    bool // ask the user instead of assuming yes
 	answers *bufio.Reader
 }
 
@@ -52,7 +52,7 @@ func (d *diagnosis) note(name string, mark Mark, text, fix string) {
 	d.found = append(d.found, Check{Name: name, Mark: mark, Text: oneLine(text), Fix: oneLine(fix)})
 }
 
-// says reports whether something was found under a name.
+// says reports whether there is a check with a name.
 func (d *diagnosis) says(name string) bool {
 	return slices.ContainsFunc(d.found, func(check Check) bool { return check.Name == name })
 }
@@ -94,7 +94,7 @@ func (a *App) doctorCommand() *cobra.Command {
 	return jsonFlag(command, &asJSON)
 }
 
-// free makes the checks that cost nothing. Those that need what failed are left out.
+// free runs the free checks. It skips those that depend on a failed one.
 func (d *diagnosis) free(ctx context.Context) {
 	login, err := d.Logins.Load()
 	switch {
@@ -118,16 +118,16 @@ func (d *diagnosis) free(ctx context.Context) {
 	d.clients(login)
 }
 
-// mayPay asks whether the requests that cost money may be sent.
+// mayPay asks for permission to send requests that cost money.
 func (d *diagnosis) mayPay() bool {
 	cents, can := d.price()
 	return can && d.ask(fmt.Sprintf("\nTwo requests to %s show whether its cache is hit and streams pass. They cost about %.1f cents. Send them?", d.model, cents))
 }
 
-// ask asks a question whose answer is yes or no.
+// ask asks a yes-or-no question.
 func (d *diagnosis) ask(question string) bool {
 	fmt.Fprint(d.Out, question, " [y/N] ")
-	answer, _ := d.answers.ReadString('\n') // no answer is a no
+	answer, _ := d.answers.ReadString('\n') // no answer means no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

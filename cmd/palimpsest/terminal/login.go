@@ -19,10 +19,10 @@ import (
 	"palimpsest/cmd/palimpsest/credential"
 )
 
-// clientID is what this program calls itself as an OAuth client.
+// clientID is this program's name as an OAuth client.
 const clientID = "palimpsest"
 
-const slower = 5 * time.Second // that RFC 8628 adds to the pause for each slow_down
+const slower = 5 * time.Second // RFC 8628 adds it to the pause for each slow_down
 
 func (a *App) loginCommand() *cobra.Command {
 	var machine string
@@ -83,7 +83,7 @@ type token struct {
 	Error     string `json:"error"`
 }
 
-// login has the person allow this machine, and keeps its key.
+// login waits until the user allows this machine, and saves its key.
 func (a *App) login(ctx context.Context, server, machine string) error {
 	client := &Client{server: server, http: a.HTTP}
 	var codes deviceCodes
@@ -102,7 +102,7 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 	if beforeErr == nil {
 		rekey(a, before, server, given.Secret)
 	}
-	if beforeErr == nil && before.KeyID != "" { // of the login before, not of the environment
+	if beforeErr == nil && before.KeyID != "" { // of the previous login, not of the environment
 		if err := a.revoke(ctx, before); err != nil {
 			fmt.Fprintf(a.Err, "The key of the login before is not revoked (%v): revoke it under API keys.\n", err)
 		}
@@ -114,7 +114,8 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 	return nil
 }
 
-// rekey puts the new key into the files of clients that hold the one before. A key goes to no other server.
+// rekey replaces the previous key in clients' files with the new one. A key is never given to another
+// server.
 func rekey(a *App, before credential.Login, server, key string) {
 	if before.Server != server {
 		fmt.Fprintf(a.Err, "Clients that are connected to %s stay so: palimpsest connect --all connects them to %s.\n", before.Server, server)
@@ -133,7 +134,7 @@ func rekey(a *App, before credential.Login, server, key string) {
 	}
 }
 
-// awaitToken asks for the token until the person has decided.
+// awaitToken polls for the token until the user has decided.
 func (a *App) awaitToken(ctx context.Context, client *Client, codes deviceCodes) (token, error) {
 	pause := time.Duration(cmp.Or(codes.Interval, 5)) * time.Second
 	end := a.Now().Add(time.Duration(codes.Expires) * time.Second)
@@ -147,7 +148,7 @@ func (a *App) awaitToken(ctx context.Context, client *Client, codes deviceCodes)
 		}, &given)
 		switch {
 		case errors.Is(err, errUnreachable) && a.Now().Before(end):
-			pause += slower // section 3.5: slower after a failed connection
+			pause += slower // section 3.5: slow down after a failed connection
 		case err != nil:
 			return token{}, err
 		case status == http.StatusOK && given.Secret != "":
@@ -165,7 +166,7 @@ func (a *App) awaitToken(ctx context.Context, client *Client, codes deviceCodes)
 	}
 }
 
-// form sends a form to a path below /api/v1. An OAuth error is read into into, as an answer is.
+// form sends a form to a path below /api/v1. It decodes the answer, or an OAuth error, into into.
 func (c *Client) form(ctx context.Context, path string, values url.Values, into any) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -220,7 +221,7 @@ func (a *App) logoutCommand() *cobra.Command {
 	return command
 }
 
-// revoke ends the key of a login. One that does not work anymore is as good.
+// revoke revokes the key of a login. A key that no longer works counts as revoked.
 func (a *App) revoke(ctx context.Context, login credential.Login) error {
 	client := &Client{server: login.Server, key: login.Key, http: a.HTTP}
 	err := client.call(ctx, http.MethodDelete, "/keys/self", nil, nil)

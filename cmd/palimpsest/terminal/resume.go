@@ -19,7 +19,7 @@ import (
 	"palimpsest/pipeline/archive/export"
 )
 
-// resumed is what became of palimpsest resume, as JSON.
+// resumed is the result of palimpsest resume, as JSON.
 type resumed struct {
 	Client  string `json:"client"`
 	Session string `json:"client_session"`
@@ -29,7 +29,7 @@ type resumed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// resuming is a session that is to be continued in a client on this machine.
+// resuming is a session to continue in a client on this machine.
 type resuming struct {
 	*App
 	target resume.Target
@@ -111,8 +111,9 @@ func (c *Client) main(ctx context.Context, id string) (export.Main, error) {
 	return export.ReadMain(response.Body)
 }
 
-// command returns what continues the session. Where the client does not lead to the proxy, it is started for one run so
-// that it does: only the proxy shortens a history that is longer than the model's window.
+// command returns the command line that continues the session. If the client does not use the proxy, the
+// command starts it through the proxy for one run, because only the proxy shortens a history beyond the
+// model's window.
 func (r resuming) command(file resume.File) (string, error) {
 	connector := connect.Connector{Place: r.place}
 	connected, err := connector.Connected()
@@ -137,7 +138,7 @@ func (r resuming) command(file resume.File) (string, error) {
 	return line, nil
 }
 
-// warning says what is wrong with the installed version of the client; "" if nothing is.
+// warning describes a problem with the client's installed version, or returns "".
 func (r resuming) warning(ctx context.Context) string {
 	program := r.place.Program(r.target.Program)
 	if program == "" {
@@ -150,7 +151,7 @@ func (r resuming) warning(ctx context.Context) string {
 	return r.target.Warning(version)
 }
 
-// versionTimeout bounds how long a client may take to say its version.
+// versionTimeout limits how long a client may take to print its version.
 const versionTimeout = 10 * time.Second
 
 // clientVersion asks a client for its version.

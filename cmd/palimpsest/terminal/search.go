@@ -92,8 +92,8 @@ func (a *App) tailCommand() *cobra.Command {
 	return jsonFlag(command, &asJSON)
 }
 
-// tail prints the newest requests and then each that comes, until the context ends. A server that is away
-// is asked again.
+// tail prints the newest requests and then each new one, until the context ends. It retries while the
+// server is away.
 func (a *App) tail(ctx context.Context, client *Client, query url.Values, asJSON bool) error {
 	known := map[string]bool{}
 	for first := true; ; first = false {

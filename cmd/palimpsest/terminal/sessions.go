@@ -126,17 +126,17 @@ type pinJSON struct {
 	Message int    `json:"message"`
 }
 
-// mostPins is how many messages of a thread can be pinned.
+// mostPins is the maximum number of pinned messages of a thread.
 const mostPins = 200
 
-// undoCommand puts back what compactions replaced: it pins each shortened turn and orders a compaction,
-// which the next request makes. It is what the dashboard does for one turn.
+// undoCommand restores the content that compactions replaced: it pins each shortened turn and orders a
+// compaction, which the next request makes. The dashboard does the same for one turn.
 func (a *App) undoCommand() *cobra.Command {
 	return a.onSession("undo SESSION", "Put the originals back into the prompt, with the next request", cobra.ExactArgs(1), func(ctx context.Context, client *Client, one sessionJSON, _ []string) error {
 		if len(one.Lanes) == 0 {
 			return errNoSession
 		}
-		lane := one.Lanes[0] // the main one stands first
+		lane := one.Lanes[0] // the main lane comes first
 		path := "/sessions/" + one.ID
 		shortened, err := client.shortened(ctx, path, lane.ID)
 		if err != nil {
@@ -166,7 +166,7 @@ func (a *App) undoCommand() *cobra.Command {
 	})
 }
 
-// shortened returns the turns of a thread that the prompt does not hold as they were.
+// shortened returns the turns of a thread that the prompt does not hold in full.
 func (c *Client) shortened(ctx context.Context, path, lane string) ([]turnJSON, error) {
 	var found []turnJSON
 	query := url.Values{"lane": {lane}, "limit": {"200"}}

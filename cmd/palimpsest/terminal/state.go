@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// State is what a session stands at.
+// State is the current state of a session.
 type State struct {
-	Session string `json:"session"` // its id on the server
+	Session string `json:"session"` // id on the server
 	Client  string `json:"client_session"`
 	Title   string `json:"title"`
 
@@ -29,7 +29,7 @@ type State struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-// Part is what the main thread of a session, or all of its subagents, add up to.
+// Part holds the totals of a session's main thread, or of all its subagents.
 type Part struct {
 	Threads       int   `json:"threads"`
 	Requests      int   `json:"requests"`
@@ -67,7 +67,7 @@ type laneJSON struct {
 	WarmUntil *time.Time   `json:"warm_until,omitempty"`
 	Epochs    []Compaction `json:"epochs"`
 
-	Continues string `json:"continues,omitempty"` // session that the lane carries on
+	Continues string `json:"continues,omitempty"` // the session that the lane continues
 }
 
 type requestJSON struct {
@@ -104,7 +104,7 @@ type page[T any] struct {
 
 const (
 	pageSize = 200
-	maxPages = 25 // of requests that are added up: 5,000
+	maxPages = 25 // of requests to add up: 5,000
 )
 
 var errNoSession = errors.New("no session has this id: palimpsest sessions list shows them")
@@ -131,7 +131,7 @@ func (c *Client) session(ctx context.Context, id string) (one sessionJSON, err e
 	return one, c.get(ctx, "/sessions/"+url.PathEscape(id), nil, &one)
 }
 
-// state reads a session's state. Sums go on from before, if that is of the same session.
+// state reads a session's state. It adds to the sums of before if that is the same session.
 func (c *Client) state(ctx context.Context, id string, before State, now time.Time) (State, error) {
 	one, err := c.find(ctx, id)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Client) state(ctx context.Context, id string, before State, now time.Ti
 	return state, c.addRequests(ctx, &state, kinds)
 }
 
-// part returns what a thread of a kind counts for.
+// part returns the Part that a thread of a kind belongs to.
 func (s *State) part(kind string) *Part {
 	if kind == "subagent" {
 		return &s.Subagents
@@ -178,7 +178,7 @@ func (s *State) add(lane laneJSON) {
 	}
 }
 
-// addRequests adds the requests that came since the newest one that the sums hold.
+// addRequests adds the requests since the newest one in the sums.
 func (c *Client) addRequests(ctx context.Context, state *State, kinds map[string]string) error {
 	query := url.Values{"session": {state.Session}, "limit": {fmt.Sprint(pageSize)}}
 	known, newest, main := state.Newest, "", false

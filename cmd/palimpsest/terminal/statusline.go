@@ -18,20 +18,20 @@ import (
 
 const (
 	fresh       = 2 * time.Second  // how old a state may be before it is read again
-	refreshTime = 20 * time.Second // that reading it may take
-	staleLock   = 30 * time.Second // after which a reader counts as dead
+	refreshTime = 20 * time.Second // timeout of a refresh
+	staleLock   = 30 * time.Second // after it a reader counts as dead
 	inputWait   = 10 * time.Millisecond
 	maxInput    = 1 << 20
 )
 
-// isFileName reports whether a file may be named after a session.
+// isFileName reports whether a session's id is safe as a file name.
 func isFileName(id string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	return id != "" && len(id) <= 128 && id[0] != '.' && strings.Trim(id, letters+".") == ""
 }
 
-// statusLineCommand is what Claude Code runs for its status line. It prints what the file of the session
-// says and has another process read the session again, so that a server that is away costs no time.
+// statusLineCommand is the command that Claude Code runs for its status line. It prints the content of the
+// session's file and has another process refresh it, so that a server that is away costs no time.
 func (a *App) statusLineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "statusline", Short: "Print one line about the session that Claude Code names on standard input", Args: cobra.NoArgs,
@@ -55,15 +55,14 @@ func (a *App) statusLineCommand() *cobra.Command {
 	}
 }
 
-// askedSession reads the session's id that Claude Code gives its status line; "" if it gives none
-// soon.
+// askedSession reads the session's id that Claude Code gives its status line; "" if it does not come soon.
 func (a *App) askedSession() string {
 	read := make(chan string, 1)
 	go func() {
 		var input struct {
 			Session string `json:"session_id"`
 		}
-		_ = json.NewDecoder(io.LimitReader(a.In, maxInput)).Decode(&input) // anything else names no session
+		_ = json.NewDecoder(io.LimitReader(a.In, maxInput)).Decode(&input) // other input names no session
 		read <- input.Session
 	}()
 	select {
@@ -76,7 +75,7 @@ func (a *App) askedSession() string {
 	return ""
 }
 
-// stateFiles keeps what was read of sessions, and who reads one now.
+// stateFiles stores the states of sessions, and locks a session while it is read.
 type stateFiles struct {
 	folder string
 	now    func() time.Time
@@ -86,7 +85,7 @@ func (a *App) states() stateFiles { return stateFiles{a.Cache, a.Now} }
 
 func (f stateFiles) file(id, extension string) string { return filepath.Join(f.folder, id+extension) }
 
-// kept returns the state that was read last; the zero State if nothing is kept.
+// kept returns the last stored state, or the zero State if there is no file.
 func (f stateFiles) kept(id string) State {
 	content, err := os.ReadFile(f.file(id, ".json"))
 	var state State
@@ -118,7 +117,7 @@ func (f stateFiles) keep(id string, state State) error {
 	return err
 }
 
-// lock reports whether this process may have a session read: no other one does so now.
+// lock reports whether it has locked a session for a refresh by this process.
 func (f stateFiles) lock(id string) bool {
 	if f.folder == "" || os.MkdirAll(f.folder, 0o700) != nil {
 		return false
@@ -136,7 +135,7 @@ func (f stateFiles) lock(id string) bool {
 
 func (f stateFiles) unlock(id string) { _ = os.Remove(f.file(id, ".lock")) }
 
-// refresh reads a session and keeps its state. What fails is kept, too: the status line says it.
+// refresh reads a session and stores its state. It stores an error too, so that the status line shows it.
 func (a *App) refresh(ctx context.Context, id string) error {
 	defer a.states().unlock(id)
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
@@ -160,7 +159,7 @@ func (a *App) read(ctx context.Context, id string) (State, error) {
 	return client.state(ctx, id, a.states().kept(id), a.Now())
 }
 
-// briefly says an error in a few words.
+// briefly describes an error in a few words.
 func briefly(err error) string {
 	switch {
 	case errors.Is(err, credential.ErrNone):

@@ -1,5 +1,5 @@
-// Package terminal is what people do with the product from their own terminal: log in, see what became
-// of a session, search what was said, and find out why something does not work.
+// Package terminal has the commands for people at their own terminal: log in, inspect a session, search
+// messages, and diagnose problems.
 package terminal
 
 import (
@@ -19,7 +19,7 @@ import (
 	"palimpsest/cmd/palimpsest/credential"
 )
 
-// App is what the commands work with.
+// App holds the dependencies of the commands.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -29,12 +29,12 @@ type App struct {
 	HTTP     *http.Client
 	Now      func() time.Time
 	Sleep    func(ctx context.Context, d time.Duration) error
-	Refresh  func(session string) error // has another process read the state of a session
+	Refresh  func(session string) error // refreshes the state of a session in another process
 	Env      func(name string) string
-	Here     func() (connect.Place, error) // where clients are looked for
-	Program  func() (string, error)        // how clients start this program
+	Here     func() (connect.Place, error) // where to look for clients
+	Program  func() (string, error)        // path by which clients start this program
 
-	// ClientVersion returns what a client's program prints about its version.
+	// ClientVersion returns the version output of a client's program.
 	ClientVersion func(ctx context.Context, program string) (string, error)
 }
 
@@ -45,7 +45,7 @@ type Logins struct {
 	Delete func() error
 }
 
-// New returns the App of the person who runs the program.
+// New returns the App for the current user.
 func New(version string) *App {
 	return &App{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: version,
@@ -64,7 +64,7 @@ func (a *App) Commands() []*cobra.Command {
 func cacheFolder() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "" // nothing is kept
+		return "" // then no state is kept
 	}
 	return filepath.Join(dir, "palimpsest", "status")
 }
@@ -85,7 +85,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// client returns a Client of the server that the person has logged in to.
+// client returns a Client of the server that the user is logged in to.
 func (a *App) client() (*Client, error) {
 	login, err := a.Logins.Load()
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *App) json(value any) error {
 	return encoder.Encode(value)
 }
 
-// table prints rows whose columns stand below each other.
+// table prints rows in aligned columns.
 func (a *App) table(rows [][]string) error {
 	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

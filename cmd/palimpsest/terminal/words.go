@@ -10,7 +10,7 @@ import (
 // said is how long the status line mentions a compaction.
 const said = 2 * time.Minute
 
-// line says a state in one line, and in a second one that there was a compaction just now.
+// line formats a state in one line, with a second line after a recent compaction.
 func (s State) line(now time.Time) string {
 	if s.Session == "" {
 		if s.Problem != "" {
@@ -41,12 +41,12 @@ func (s State) line(now time.Time) string {
 	return line
 }
 
-// line says what a compaction did and how to undo it.
+// line describes a compaction and how to undo it.
 func (c Compaction) line(session string) string {
 	return fmt.Sprintf("%s → %s tokens, originals kept, undo: palimpsest sessions undo %s", tokensText(int64(c.Before)), tokensText(int64(c.After)), session)
 }
 
-// tokensText writes a number of tokens: 950, 31k, 1.2M.
+// tokensText formats a number of tokens: 950, 31k, 1.2M.
 func tokensText(n int64) string {
 	switch {
 	case n < 1000:
@@ -71,7 +71,7 @@ func saved(micro int64) string {
 	return "saved " + money(micro)
 }
 
-// money writes micro-dollars: $1.24, or $0.004 where cents would say nothing.
+// money writes micro-dollars: $1.24, or $0.004 where cents are too coarse.
 func money(micro int64) string {
 	dollars := float64(micro) / 1e6
 	if dollars > 0 && dollars < 0.1 {
@@ -80,7 +80,7 @@ func money(micro int64) string {
 	return fmt.Sprintf("$%.2f", dollars)
 }
 
-// clock writes minutes and seconds: 3:10.
+// clock formats minutes and seconds: 3:10.
 func clock(d time.Duration) string {
 	seconds := int(math.Max(0, d.Seconds()))
 	if seconds >= 3600 {

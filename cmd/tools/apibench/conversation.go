@@ -10,28 +10,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// Novelty says how much of a request has not been sent before.
+// Novelty is how much of a request is new.
 type Novelty int
 
-// The kinds of requests that follow each other in a load.
+// The kinds of consecutive requests in a load.
 const (
-	NextTurn      Novelty = iota // a session goes on: an answer and a new message follow the request before
-	NewestMessage                // the newest message is said again; the history before it is the same
+	NextTurn      Novelty = iota // the session continues: an answer and a new message follow the last request
+	NewestMessage                // the newest message is sent again, after the same history
 	FirstMessage                 // another session: its first message is new, the others are known
-	EveryMessage                 // another session of which nothing is known
+	EveryMessage                 // another session, entirely new
 )
 
-// model is the one that is asked.
+// model is the requested model.
 const model = "claude-sonnet-4-5"
 
-// mark stands in each message of a body. Its digits make the message unique.
+// mark is in each message of a body. Its digits make the message unique.
 const (
 	mark       = "note 00000000"
 	markDigits = 8
 )
 
-// Body is a request of the Messages API that can be sent many times, each time a
-// little different and of the same length.
+// Body is a request of the Messages API that can be sent many times, each time slightly different and of
+// the same length.
 type Body struct {
 	bytes []byte
 	marks []int // where the digits of each message begin
@@ -60,9 +60,8 @@ type request struct {
 	Messages  []message `json:"messages"`
 }
 
-// NewBody returns a conversation of about size bytes as an agent would send it:
-// typed messages, tool calls with their results, answers. The same seed gives the
-// same conversation.
+// NewBody returns an agent's conversation of about size bytes: typed messages, tool calls with their
+// results, answers. The same seed gives the same conversation.
 func NewBody(seed uint64, size int, stream bool) (Body, error) {
 	writer := newWriter(seed)
 	conversation := request{
@@ -103,7 +102,7 @@ func NewBody(seed uint64, size int, stream bool) (Body, error) {
 	}
 }
 
-// Client is one client that sends a body again and again.
+// Client is one client that sends variants of a body.
 type Client struct {
 	body    Body
 	novelty Novelty
@@ -111,13 +110,13 @@ type Client struct {
 	buffer  []byte
 }
 
-// NewClient returns a client whose requests follow each other as novelty says.
+// NewClient returns a client with requests of a novelty.
 func NewClient(body Body, novelty Novelty) *Client {
 	return &Client{body: body, novelty: novelty, session: uuid.NewString()}
 }
 
-// Next returns the client's next request and the name of its session. number is
-// one that no other request has. The bytes are good until the next call.
+// Next returns the client's next request and the name of its session. number must be unique. The bytes are
+// valid until the next call.
 func (c *Client) Next(number int) (request []byte, session string) {
 	digits := fmt.Sprintf("%0*d", markDigits, number)
 	if c.novelty == NextTurn && c.buffer != nil {
@@ -145,8 +144,8 @@ func (c *Client) Next(number int) (request []byte, session string) {
 	return c.buffer, c.session
 }
 
-// What a session's next request has behind the one before: an answer and the
-// message after it. The list of messages is the last member of a body.
+// The part that a session's next request adds to the one before: an answer and the message after it. The
+// list of messages is the last member of a body.
 const (
 	listEnd  = `]}`
 	nextTurn = `,{"role":"assistant","content":[{"type":"text","text":"Done, what next?"}]}` +
@@ -154,7 +153,7 @@ const (
 	turnEnd = `"}]}`
 )
 
-// writer writes text that looks like what agents send.
+// writer writes text similar to agents' requests.
 type writer struct {
 	random *rand.Rand
 	words  []string
@@ -184,7 +183,7 @@ func (w *writer) prose(size int) string {
 	return text.String()
 }
 
-// code returns numbered lines of something like a program.
+// code returns numbered lines similar to a program.
 func (w *writer) code(size int) string {
 	var text strings.Builder
 	for line := 1 + w.random.IntN(300); text.Len() < size; line++ {
@@ -195,7 +194,7 @@ func (w *writer) code(size int) string {
 	return text.String()
 }
 
-// log returns lines of something like a log.
+// log returns lines similar to a log.
 func (w *writer) log(size int) string {
 	var text strings.Builder
 	for text.Len() < size {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// droppedMetric counts the records that the program did not keep.
+// droppedMetric counts the records that the program dropped.
 const droppedMetric = "palimpsest_usage_events_dropped_total"
 
-// allDropped returns for each route how many records its target's replicas have dropped so far; 0
-// where nobody counts them. Those that wait to be written are not counted yet: what is
-// dropped of them falls to the case after.
+// allDropped returns for each route how many records its target's replicas have dropped so far; 0 without a
+// counter. Records still waiting are not counted yet. If they are dropped later, they count for the next
+// case.
 func allDropped(ctx context.Context, place Place, routes []Route) ([]int, error) {
 	counts := make([]int, len(routes))
 	for i, route := range routes {

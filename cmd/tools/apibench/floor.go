@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Floor is the smallest proxy that could do the job: it reads the whole request,
-// sends it on to the same path, and hands back the answer at each read. What it costs cannot be
-// saved.
+// Floor is the smallest proxy that could do the job: it reads the whole request, sends it on to the same
+// path, and hands back the answer at each read. Its cost is the minimum for any proxy.
 type Floor struct {
 	upstream  *url.URL
 	transport *http.Transport
@@ -48,7 +47,7 @@ func (f *Floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := f.transport.RoundTrip(out)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
-		return // the transport may still read body: it is not used again
+		return // don't reuse body, because the transport may still read it
 	}
 	defer func() { _ = answer.Body.Close() }()
 
@@ -59,7 +58,7 @@ func (f *Floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// relay copies an answer; a stream is flushed at each read.
+// relay copies an answer, and flushes a stream after each read.
 func relay(w http.ResponseWriter, answer io.Reader) error {
 	control := http.NewResponseController(w)
 	stream := strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream")
@@ -83,7 +82,7 @@ func relay(w http.ResponseWriter, answer io.Reader) error {
 	}
 }
 
-// newTransport returns a transport that keeps every connection it opened.
+// newTransport returns a transport that keeps every connection open.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		MaxIdleConns:        4096,

@@ -16,20 +16,20 @@ import (
 	"palimpsest/pipeline/reporttest"
 )
 
-// Target is where requests are sent.
+// Target is the receiver of requests.
 type Target struct {
 	Name  string
 	URL   string // base, without the path
-	Key   string // API key; empty if none is sent
-	Admin string // base URL of the metrics that count what it did not record; empty if none
-	PID   int    // process whose CPU time and memory count; 0 if none
+	Key   string // API key; optional
+	Admin string // base URL of the metrics with its dropped records; optional
+	PID   int    // process to measure CPU time and memory of; optional
 
-	// Others are more replicas, to which requests go in turns with URL. Their CPU time counts, too.
+	// Others are more replicas, which take turns with URL. Their CPU time counts, too.
 	Others []Replica
-	Sticky bool // each client's requests go to one of the replicas instead
+	Sticky bool // each client always uses the same replica instead
 
-	// Database is the first process of the program's database server, whose CPU time and that of
-	// its children counts; 0 if none.
+	// Database is the first process of the program's database server, to measure the CPU time of it and its
+	// children; optional.
 	Database int
 }
 
@@ -40,7 +40,7 @@ type Replica struct {
 	PID   int
 }
 
-// base returns where a request is sent: that with a number, of a client with another one.
+// base returns the base URL for a request with a number, from a client with a number.
 func (t *Target) base(number, client int) string {
 	turn := number
 	if t.Sticky {
@@ -67,17 +67,17 @@ func (t *Target) cpu() (sum time.Duration) {
 	return sum
 }
 
-// Load is what is sent to a target: Requests requests from Clients clients, each
-// sending its next one when the last is answered.
+// Load describes the requests to a target: Requests requests from Clients clients, each sending its next
+// one when the last is answered.
 type Load struct {
 	Body     Body
 	Novelty  Novelty
 	Requests int
 	Clients  int
-	WarmUp   int // requests that each client sends before, one client after the other, and that are not counted
+	WarmUp   int // uncounted requests of each client before the load, one client after the other
 }
 
-// times returns the load for some replicas: each has as many clients as one has alone.
+// times returns the load for several replicas, with as many clients for each as for one.
 func (l Load) times(replicas int) Load {
 	l.Requests *= replicas
 	l.Clients *= replicas
@@ -85,25 +85,25 @@ func (l Load) times(replicas int) Load {
 	return l
 }
 
-// Outcome is what came of a load.
+// Outcome is the result of a load.
 type Outcome struct {
 	Answered     int
-	Failures     []error // at most a few of them
+	Failures     []error // only the first few
 	Failed       int
 	Total        Distribution   // from sending to the last byte
 	FirstByte    Distribution   // from sending to the first byte of the body
-	Own          Distribution   // the proxy's own figure for its work without the archive's, in Server-Timing
-	CPU          time.Duration  // of the target's processes, for one request
-	DatabaseCPU  time.Duration  // of its database server, for one request
+	Own          Distribution   // the proxy's own figure in Server-Timing for its work without the archive's
+	CPU          time.Duration  // of the target's processes, per request
+	DatabaseCPU  time.Duration  // of its database server, per request
 	PerSecond    float64        // answered requests
 	Memory       int64          // peak resident bytes of the target's process
-	Compressions map[string]int // the proxy's word for what it did, and how often
+	Compressions map[string]int // counts of the proxy's compression headers
 }
 
 // Distribution holds measured times in ascending order.
 type Distribution []time.Duration
 
-// At returns the time that a share of all stays below; 0 without any.
+// At returns the quantile at a share; 0 without times.
 func (d Distribution) At(share float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -115,13 +115,13 @@ func (d Distribution) At(share float64) time.Duration {
 // maxFailures is how many errors an Outcome keeps.
 const maxFailures = 3
 
-// sample is what was measured of one request.
+// sample holds the measurements of one request.
 type sample struct {
 	total, firstByte, own time.Duration
 	compression           string
 }
 
-// run is one load on its way.
+// run is a load in progress.
 type run struct {
 	target  Target
 	load    Load
@@ -134,15 +134,15 @@ type run struct {
 	outcome Outcome
 }
 
-// Bench sends loads. No two requests of one Bench are alike.
+// Bench sends loads. All requests of one Bench differ.
 type Bench struct{ numbers numbers }
 
-// numbers makes each request of a process unique, over all its loads.
+// numbers makes each request of a process unique, across all its loads.
 type numbers struct{ last atomic.Int64 }
 
 func (n *numbers) take() int { return int(n.last.Add(1)) }
 
-// Drive sends a load to a target and waits until all is answered.
+// Drive sends a load to a target and waits for all answers.
 func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	transport := newTransport()
 	defer transport.CloseIdleConnections()
@@ -174,7 +174,7 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	return r.finish(took, watch.stop())
 }
 
-// work has the client at a place send requests until all of the load are sent.
+// work has one client send requests until the load is used up.
 func (r *run) work(ctx context.Context, at int, client *Client) {
 	var samples []sample
 	var failures []error

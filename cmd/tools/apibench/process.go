@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// postmaster returns the first process of the database server that a program with its data in a
-// folder runs; see https://www.postgresql.org/docs/current/storage-file-layout.html.
+// postmaster returns the first process of the database server of a program with its data in a folder; see
+// https://www.postgresql.org/docs/current/storage-file-layout.html.
 func postmaster(data string) (pid int, err error) {
 	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid")) //nolint:gosec // of this run
 	if err != nil {
@@ -49,7 +49,7 @@ func memory(pid int) int64 {
 	return 0
 }
 
-// memoryWatch looks at the memory of a process from time to time.
+// memoryWatch samples the memory of a process periodically.
 type memoryWatch struct {
 	pid  int
 	done chan struct{}
@@ -75,7 +75,7 @@ func watchMemory(pid int) *memoryWatch {
 	return watch
 }
 
-// stop ends the watch and returns the most that was seen.
+// stop ends the watch and returns the peak.
 func (w *memoryWatch) stop() int64 {
 	close(w.done)
 	w.wait.Wait()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// chunks is how many deltas a streamed answer has.
+// chunks is the number of deltas in a streamed answer.
 const chunks = 50
 
 // Below slowPath a provider waits slowPause before each chunk of a stream.
@@ -20,8 +20,7 @@ const (
 	slowPause = 40 * time.Millisecond
 )
 
-// Provider answers the Messages API at once and always alike: it is there to be
-// fast, not to be right.
+// Provider answers the Messages API at once, always with the same answer, because it only has to be fast.
 type Provider struct{ buffers sync.Pool }
 
 // NewProvider returns a Provider.
@@ -54,7 +53,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.Repeat("The answer still sees what matters. ", 16), body.Len()/4)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-	_, _ = io.WriteString(w, answer) // the client is gone if it fails
+	_, _ = io.WriteString(w, answer) // fails only if the client is gone
 }
 
 func stream(w http.ResponseWriter, r *http.Request, tokens int) {
@@ -78,8 +77,7 @@ func stream(w http.ResponseWriter, r *http.Request, tokens int) {
 	send("message_stop", `{"type":"message_stop"}`)
 }
 
-// pause waits where the provider is to be slow. It reports whether the client is
-// still there.
+// pause waits if the provider is slow. It reports whether the client is still connected.
 func pause(r *http.Request) bool {
 	if !strings.HasPrefix(r.URL.Path, slowPath) {
 		return true

@@ -13,7 +13,7 @@ import (
 	"palimpsest/migrations/localdb"
 )
 
-// Secret returns the setting of a secret key that the replicas of one run share.
+// Secret returns the setting of a secret key for the replicas of one run.
 func Secret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it never fails
@@ -21,9 +21,10 @@ func Secret() string {
 	return "PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString(key)
 }
 
-// Replicas starts more processes of a program beside the first one, with its environment and on its database, until
-// there are as many as wanted, and returns the ways through all of them: by any of them, and by one for each client.
-// ours is the way through the first alone, whose data is in a folder. The caller must call stop.
+// Replicas starts more processes of a program beside the first one, with its environment and on its
+// database, until there are as many as wanted. It returns two routes through all of them: one by turns, and
+// one with a fixed process for each client. ours is the route through only the first, whose data is in a
+// folder. The caller must call stop.
 func Replicas(ctx context.Context, binary, data string, environment []string, ours Route, wanted int) (all []Route, stop func() error, err error) {
 	var started []*programtest.Program
 	stop = func() error {

@@ -28,7 +28,7 @@ func Table(rows []Row) string {
 	return text.String()
 }
 
-// Parts returns the results among what go test -bench printed as Markdown, by package.
+// Parts returns the result lines of go test -bench as Markdown, by package.
 func Parts(printed string) string {
 	var text strings.Builder
 	text.WriteString("The parts alone, `go test -bench`:\n\n```text\n")
@@ -41,7 +41,7 @@ func Parts(printed string) string {
 	return text.String() + "```\n"
 }
 
-// verdict sets the row beside its goal, and nothing beside that of another route.
+// verdict compares the row with its goal. It returns "" for other routes.
 func (r Row) verdict() string {
 	goal := r.Case.Goal
 	switch {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	restFor      = time.Second           // how long a process is looked at
-	restBelow    = 50 * time.Millisecond // of CPU in that time: it rests
+	restFor      = time.Second           // length of a sample
+	restBelow    = 50 * time.Millisecond // CPU time in a sample below which a process rests
 	restPatience = 2 * time.Minute
 )
 
-// rest waits until the processes behind the routes have done what the case before has left
-// them to do, such as the index of a search, for restPatience at most.
+// rest waits until the processes behind the routes have finished the work of the case before, such as a
+// search index, for restPatience at most.
 func rest(ctx context.Context, place Place, routes []Route) error {
 	used := func() (sum time.Duration) {
 		for _, route := range routes {

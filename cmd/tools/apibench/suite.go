@@ -12,19 +12,19 @@ import (
 	"palimpsest/api/programtest"
 )
 
-// Place says which of the program's workspaces a case runs in.
+// Place is the workspace of the program that a case runs in.
 type Place int
 
-// The workspaces that are set up for a run.
+// The workspaces of a run.
 const (
-	Roomy Place = iota // the model's window holds every body: nothing is compressed
-	Tight              // a window of tightWindow tokens: large bodies are compressed
-	Slow               // as Roomy, and the provider pauses between two chunks
+	Roomy Place = iota // no compression, because the model's window holds every body
+	Tight              // a window of tightWindow tokens, so that large bodies are compressed
+	Slow               // as Roomy, with a provider that pauses between two chunks
 	Full               // a window of fullWindow tokens, and the key has limits of every kind
 )
 
-// tightWindow is the context window, in tokens, that a large body exceeds, fullWindow one that a
-// body of 100,000 tokens does; roomyWindow is one that no body comes near, larger than the model's own.
+// tightWindow is a context window, in tokens, smaller than a large body, fullWindow one smaller than a body
+// of 100,000 tokens. roomyWindow is far larger than every body, and larger than the model's own.
 const (
 	tightWindow = 150_000
 	fullWindow  = 100_000
@@ -34,26 +34,26 @@ const (
 // Case is one comparison.
 type Case struct {
 	Name        string
-	Size        int // bytes of the body, about
+	Size        int // approximate bytes of the body
 	Stream      bool
 	Place       Place
 	Novelty     Novelty
 	Clients     int
 	Requests    int    // of each target in each round
 	WarmUp      int    // before them
-	Compression string // what the proxy must say it did
+	Compression string // the required compression header
 	Goal        Goal
 }
 
-// Goal is what a case should reach. A zero means that no figure is set.
+// Goal is the target of a case. Zero figures have no target.
 type Goal struct {
 	P50, P99   time.Duration // added to a direct call, to the last byte
 	FirstByte  time.Duration // added to a direct call, to the first byte, p50
-	CPU        time.Duration // of the proxy's process, for one request
-	Database   time.Duration // CPU of its database server, for one request
+	CPU        time.Duration // of the proxy's process, per request
+	Database   time.Duration // CPU of its database server, per request
 	TimesFloor float64       // p99 as a multiple of the floor's
 	PerSecond  float64       // answered requests
-	Scales     float64       // what several replicas do, each on cores of its own, as a multiple of one
+	Scales     float64       // rate of several replicas, each on cores of its own, as a multiple of one
 	Own50      time.Duration // the proxy's own figure for its work, p50
 	Own99      time.Duration // the same, p99
 	MemoryPeak int64         // bytes
@@ -66,8 +66,8 @@ const (
 	large  = 800_000
 )
 
-// Cases returns all comparisons in the order in which they run: those that
-// measure memory first, while the program has not grown yet.
+// Cases returns all comparisons in the order in which they run. Those of memory come first, before the
+// program has grown.
 func Cases() []Case {
 	const us, ms = time.Microsecond, time.Millisecond
 
@@ -99,7 +99,7 @@ const (
 	eachItsOwn  = "all replicas, sticky"
 )
 
-// Route is a way to the provider: directly, through the floor, or through us.
+// Route is a way to the provider: directly, through the floor, or through the proxy.
 type Route struct {
 	Name    string
 	Targets map[Place]Target
@@ -112,13 +112,13 @@ type Row struct {
 	Route    string
 	P50, P99 time.Duration // to the last byte
 
-	Added50, Added99           time.Duration // to the first route's of the same round
+	Added50, Added99           time.Duration // compared with the first route in the same round
 	AddedFirst50, AddedFirst99 time.Duration
 
-	TimesFloor  float64 // Added50 as a multiple of the floor's; 0 if the floor adds nothing
+	TimesFloor  float64 // Added50 as a multiple of the floor's; 0 if the floor adds no time
 	Floor99     float64 // P99 as a multiple of the floor's
 	ShareOfRate float64 // PerSecond as a share of the floor's
-	Scales      float64 // what all replicas do, each on cores of its own, as a multiple of what one does; by CPU
+	Scales      float64 // rate of all replicas, each on cores of its own, as a multiple of one's; by CPU
 
 	Own50, Own99 time.Duration
 	CPU          time.Duration
@@ -128,12 +128,11 @@ type Row struct {
 	Answered     int
 	Failed       int
 	Failures     []error
-	Dropped      int // records of exchanges that were not kept
+	Dropped      int // lost records of exchanges
 	Compressions map[string]int
 }
 
-// Fault says what makes the row's figures worth nothing: answers that were wrong, or
-// work that was left undone; empty if nothing does.
+// Fault returns why the row's figures are worthless, or "": wrong answers or unfinished work.
 func (r Row) Fault() string {
 	if r.Failed > 0 {
 		return fmt.Sprintf("%d failed: %v", r.Failed, r.Failures)
@@ -148,8 +147,8 @@ func (r Row) Fault() string {
 	return ""
 }
 
-// Compare runs a case on all routes, in turns, as many rounds as asked, once the
-// processes behind them rest. The first route is what the others are compared with.
+// Compare runs a case on all routes, in turns, for a number of rounds, after the processes behind them
+// rest. It compares the other routes with the first.
 func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds int) ([]Row, error) {
 	body, err := NewBody(1, wanted.Size, wanted.Stream)
 	if err != nil {
@@ -167,7 +166,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	outcomes := make([][]Outcome, len(routes))
 	for round := range rounds {
 		for turn := range routes {
-			at := (turn + round) % len(routes) // no one is always first
+			at := (turn + round) % len(routes) // rotate so that each route is first in turn
 			target := routes[at].Targets[wanted.Place]
 			outcomes[at] = append(outcomes[at], b.Drive(ctx, target, load.times(1+len(target.Others))))
 			if err := ctx.Err(); err != nil {
@@ -242,15 +241,15 @@ func newRow(wanted Case, route string, rounds, direct []Outcome) Row {
 	return row
 }
 
-// median returns the middle of some figures; the lower one of two.
+// median returns the median of some figures; the lower one of two.
 func median[T cmp.Ordered](figures []T) T {
 	ordered := slices.Sorted(slices.Values(figures))
 
 	return ordered[(len(ordered)-1)/2]
 }
 
-// Routes returns the ways to the double at provider: directly, through the floor,
-// and through the program with its data in a folder, in which it signs up for one workspace a place.
+// Routes returns the ways to the double at provider: directly, through the floor, and through the program
+// with its data in a folder, where it signs up for one workspace per place.
 func Routes(ctx context.Context, provider string, floor, program *programtest.Program, data string) ([]Route, error) {
 	database, err := postmaster(data)
 	if err != nil {

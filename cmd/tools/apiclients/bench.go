@@ -18,12 +18,12 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Bench is where clients are tried: a running program and the installed packages.
+// Bench runs clients: a running program and the installed packages.
 type Bench struct {
 	Program string // address of the program
 	Binary  string // the program itself
-	Install string // where the npm packages are
-	Guide   Guide  // how clients are set up
+	Install string // folder of the npm packages
+	Guide   Guide  // setup instructions for clients
 
 	count   func(string) int
 	serial  int
@@ -31,7 +31,7 @@ type Bench struct {
 	account *programtest.Account // owns the workspace of each trial; nil before the first
 }
 
-// NewBench returns a bench that keeps the folders of its trials below a directory.
+// NewBench returns a bench that creates the folders of its trials below a directory.
 func NewBench(program, binary, install, folders string, guide Guide) (*Bench, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
@@ -41,8 +41,8 @@ func NewBench(program, binary, install, folders string, guide Guide) (*Bench, er
 	return &Bench{Program: program, Binary: binary, Install: install, Guide: guide, count: counter.Count, folders: folders}, nil
 }
 
-// Try tries one client in one case. The trial's Err says what is wrong with the
-// client, the proxy or both; the error, that the trial could not be made.
+// Try tries one client in one case. The trial's Err reports a fault of the client, the proxy or both; the
+// error reports that the trial could not run.
 func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, error) {
 	trial := &Trial{Client: client, Case: wanted, Skipped: client.skips[wanted.Name]}
 	if wanted.recalls && client.recall == nil {
@@ -115,8 +115,8 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	return trial, nil
 }
 
-// net returns what compression saved in a trial, net of what it cost, in millionths of a US
-// dollar, once all of the trial's requests are recorded.
+// net returns a trial's savings from compression minus its cost, in millionths of a US dollar, once all of
+// the trial's requests are recorded.
 func (b *Bench) net(ctx context.Context, trial *Trial) (int64, error) {
 	if !trial.Case.hasNet() {
 		return 0, nil
@@ -149,7 +149,7 @@ func (b *Bench) net(ctx context.Context, trial *Trial) (int64, error) {
 	return 0, fmt.Errorf("the requests of %s were not recorded", trial.Client.Name)
 }
 
-// open makes a workspace and returns an API key of it.
+// open creates a workspace and returns an API key for it.
 func (b *Bench) open(ctx context.Context, workspace programtest.Workspace) (key string, err error) {
 	if b.account == nil {
 		b.account, err = programtest.SignUp(ctx, b.Program, workspace)
@@ -162,7 +162,7 @@ func (b *Bench) open(ctx context.Context, workspace programtest.Workspace) (key 
 	return b.account.Key, nil
 }
 
-// session makes the folders of a trial with the files to read.
+// session creates the folders of a trial with the files to read.
 func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	s, err := newSession(filepath.Join(b.folders, fmt.Sprintf("%03d", b.serial)))
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// carriedAsk is what the user says in each client that goes on with the session.
+// carriedAsk is the user's question in each client that continues the session.
 const carriedAsk = "Which word did the note have?"
 
-// carriedCase is the case in which palimpsest resume carries a session on in each of the clients that it knows.
+// carriedCase is the case in which palimpsest resume continues a session in each client that it supports.
 func carriedCase() Case {
 	return Case{Name: "carried on", carries: true, says: says("Read " + noteFile + " and tell me the word."), play: rememberNote, judge: wasCarriedOn}
 }
 
-// rememberNote reads the note, and in the clients that go on says what it was, if they know.
+// rememberNote reads the note. In the clients that continue the session it repeats the note if it knows it.
 func rememberNote(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 	if !bytes.Contains(r.Body, []byte(carriedAsk)) {
 		return readNote(m, round, r)
@@ -33,7 +33,7 @@ func rememberNote(m *model, round int, r providerdouble.Request) providerdouble.
 	return providerdouble.Reply{Text: finalWord + ". The word was " + noteWord + "."}
 }
 
-// heir is a client that goes on with a session, and how it is started without a terminal.
+// heir is a client that continues a session, with its command for use without a terminal.
 type heir struct {
 	id, program string
 	arguments   func(session string) []string
@@ -56,18 +56,19 @@ func heirs() []heir {
 	}
 }
 
-// carriedFrom are the rows whose sessions are carried on.
+// carriedFrom are the rows with sessions to continue.
 func carriedFrom() []string {
 	return []string{"Claude Code", "Codex", "pi, messages", "pi, chat", "opencode, messages", "opencode, responses"}
 }
 
-// carried is what became of a session in a client that went on with it.
+// carried is the result of continuing a session in another client.
 type carried struct {
 	heir   string
 	faults []string
 }
 
-// carryOn has the client read the note, and each heir go on with the session, in a home of its own as on another machine.
+// carryOn has the client read the note, and each heir continue the session, in its own home as on another
+// machine.
 func (t *Trial) carryOn(ctx context.Context, s *session) error {
 	if err := t.Client.prepare(s); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (t *Trial) carryOn(ctx context.Context, s *session) error {
 	return nil
 }
 
-// goOn has a client go on with a session, and returns what is wrong with that.
+// goOn has a client continue a session, and returns the faults.
 func (t *Trial) goOn(ctx context.Context, s *session, one heir, from string) (wrong []string) {
 	elsewhere := *s
 	elsewhere.home = filepath.Join(filepath.Dir(s.home), "home-"+one.id)
@@ -117,8 +118,8 @@ func (t *Trial) goOn(ctx context.Context, s *session, one heir, from string) (wr
 	return wrong
 }
 
-// isLinked wants a session that a client went on with to be recorded as the continuation of another, or as the same one. pi names
-// no session: its is the newest.
+// isLinked requires that a continued session is recorded as the continuation of another, or as the same
+// one. pi sends no session name, so its session is the newest.
 func (s *session) isLinked(ctx context.Context, name, from string) error {
 	var shown struct {
 		ID    string
@@ -138,7 +139,7 @@ func (s *session) isLinked(ctx context.Context, name, from string) error {
 	})
 }
 
-// asks runs the program with --json as the person who has the key, and reads what it prints.
+// asks runs the program with --json as the owner of the key, and parses its output.
 func (s *session) asks(ctx context.Context, into any, arguments ...string) error {
 	output := command{program: s.binary, arguments: arguments, environment: []string{"PALIMPSEST_URL=" + s.url}}.run(ctx, s)
 	if output.Err != nil {
@@ -147,7 +148,7 @@ func (s *session) asks(ctx context.Context, into any, arguments ...string) error
 	return json.Unmarshal([]byte(output.Text), into)
 }
 
-// recorded returns the id of the conversation once its last answer is recorded.
+// recorded returns the conversation's id after its last answer is recorded.
 func (s *session) recorded(ctx context.Context) (id string, err error) {
 	err = patiently(ctx, func() (bool, error) {
 		var listed []struct{ ID string }
@@ -166,7 +167,7 @@ func (s *session) recorded(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// patiently asks again and again until something is so.
+// patiently repeats a check until it succeeds.
 func patiently(ctx context.Context, isSo func() (bool, error)) error {
 	const attempts, pause = 40, 250 * time.Millisecond
 	for range attempts {
@@ -183,7 +184,7 @@ func patiently(ctx context.Context, isSo func() (bool, error)) error {
 	return errors.New("it is not recorded as the continuation after ten seconds")
 }
 
-// wasCarriedOn wants every heir to know what was said, and the archive to know where its session comes from.
+// wasCarriedOn requires that every heir knows the note, and that the archive knows the session's origin.
 func wasCarriedOn(t *Trial) (string, error) {
 	var wrong faults
 	var well []string

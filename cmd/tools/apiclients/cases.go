@@ -9,54 +9,52 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// Case is one thing to try with each client.
+// Case is one test for each client.
 type Case struct {
 	Name string // of the column
 
-	// window is the context window, in tokens, of the provider and of the
-	// workspace; 0 is that of the model. unknown leaves the workspace's alone: the
-	// proxy has to learn it from the provider's refusal.
+	// window is the context window, in tokens, of the provider and of the workspace; 0 means the model's.
+	// unknown leaves the workspace's unset, so that the proxy has to learn it from the provider's refusal.
 	window  int
 	unknown bool
 
-	// assumed is the window that the workspace takes the provider's to be where it is
-	// another. The provider of Responses refuses what is too long inside a stream then.
+	// assumed is the workspace's wrong idea of the provider's window. The provider of Responses then
+	// refuses a prompt that is too long inside a stream.
 	assumed int
 
-	// compacts says that the client is to compact by itself: it is made to believe
-	// in a small window of its own.
+	// compacts makes the client compact on its own, by configuring a small window.
 	compacts bool
 
 	// answered says that the workspace answers clients' own requests for a summary.
 	answered bool
 
-	// recalls says that the client is given the proxy's recall tools.
+	// recalls says that the client has the proxy's recall tools.
 	recalls bool
 
-	// threads says that the client has the provider hold its conversation.
+	// threads says that the provider holds the client's conversation.
 	threads bool
 
-	// terminal says that a person sits before the client, from the second thing on that is said.
+	// terminal says that a person sits at the client, from the user's second message on.
 	terminal bool
 
 	// connects says that palimpsest connect sets the client up.
 	connects bool
 
-	// carries says that palimpsest resume carries the session on in other clients.
+	// carries says that palimpsest resume continues the session in other clients.
 	carries bool
 
-	// tools says that the client offers its tools for files and plans, whatever the
-	// version offers by itself.
+	// tools says that the client offers its tools for files and plans, even if the version does not by
+	// default.
 	tools bool
 
-	// rounds is how many answers the model gives before it reads the note; 0 means parts.
-	// So many parts there are to read.
+	// rounds is how many answers the model gives before it reads the note, and the number of parts to read;
+	// 0 means parts.
 	rounds int
 
-	// only is the package of the one client that the case is for; "" means all.
+	// only is the package of the only client for the case; "" means all.
 	only string
 
-	// says is what the user says, one after the other.
+	// says returns the user's messages, in order.
 	says func(c Client) []string
 
 	// play is the model.
@@ -65,26 +63,25 @@ type Case struct {
 	// refused says that the provider refuses some requests on purpose.
 	refused bool
 
-	// judge looks at what came of it, beside what is looked at in every case. The
-	// text says what is worth knowing of a trial that went well.
+	// judge checks the trial, in addition to the checks of every case. The text is a remark on a successful
+	// trial.
 	judge func(t *Trial) (string, error)
 }
 
-// windowSize is the context window, in tokens, of the cases in which a session
-// grows past it.
+// windowSize is the context window, in tokens, of the cases with a session that exceeds it.
 const windowSize = 60_000
 
 // parts is how many parts a session past the window reads: about 90,000 tokens.
 const parts = 46
 
-// manyParts is how many parts a long session reads: far past the window, a turn each.
+// manyParts is how many parts a long session reads, one per turn: far past the window.
 const manyParts = 300
 
-// few is how many parts fill a session that is to be compacted at once: more than the 8,000 tokens that
-// pi keeps of its end.
+// few is how many parts fill a session for a manual compaction: more than the 8,000 tokens that pi keeps of
+// its end.
 const few = 8
 
-// windowCase is the case of a session that goes past its window.
+// windowCase is the case of a session that exceeds its window.
 const windowCase = "past the window"
 
 // answeredCase is the case of a compaction that the proxy answers itself.
@@ -116,8 +113,8 @@ func Cases() []Case {
 	}, toolCases()...)
 }
 
-// hasNet reports whether the case tells what compression saved: a session goes past its
-// window, and no request is refused on purpose.
+// hasNet reports whether the case reports savings: its session exceeds the window, and no request is
+// refused on purpose.
 func (c *Case) hasNet() bool { return c.window > 0 && !c.refused }
 
 // read is how many answers the model gives before it reads the note.
@@ -127,8 +124,7 @@ func says(texts ...string) func(Client) []string {
 	return func(Client) []string { return texts }
 }
 
-// saysUntilCompaction has the client read until it is beyond its window, and speaks
-// to it again.
+// saysUntilCompaction has the client read until it is beyond its window, and then sends another message.
 func saysUntilCompaction(c Client) []string {
 	if c.once {
 		return []string{"Read all parts, one after the other, and then tell me the word."}
@@ -146,7 +142,7 @@ func sayReady(*model, int, providerdouble.Request) providerdouble.Reply {
 	return providerdouble.Reply{Text: finalWord + ". I am there."}
 }
 
-// readNote reads the note and says what is in it.
+// readNote reads the note and repeats it.
 func readNote(m *model, _ int, r providerdouble.Request) providerdouble.Reply {
 	if len(r.Results) == 0 {
 		return providerdouble.Reply{Text: "Let me look.", Calls: []providerdouble.Call{m.client.shell("cat " + noteFile)}}
@@ -155,14 +151,14 @@ func readNote(m *model, _ int, r providerdouble.Request) providerdouble.Reply {
 	return providerdouble.Reply{Text: finalWord + ". The note says: " + lastOf(r.Results)}
 }
 
-// readParts reads so many parts, then the note.
+// readParts reads a number of parts, then the note.
 func readParts(count int) func(*model, int, providerdouble.Request) providerdouble.Reply {
 	return thenNote(count, func(m *model, round int) providerdouble.Reply {
 		return providerdouble.Reply{Text: fmt.Sprintf("Now part %d.", round), Calls: []providerdouble.Call{m.client.shell("cat " + partFile(round))}}
 	})
 }
 
-// thenNote works for so many rounds, then reads the note and says what is in it.
+// thenNote works for a number of rounds, then reads the note and repeats it.
 func thenNote(count int, work func(m *model, round int) providerdouble.Reply) func(*model, int, providerdouble.Request) providerdouble.Reply {
 	return func(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 		switch {
@@ -176,12 +172,11 @@ func thenNote(count int, work func(m *model, round int) providerdouble.Reply) fu
 	}
 }
 
-// readForCompaction reads so many parts, ends its turn, and reads the note when it
-// is asked to.
+// readForCompaction reads a number of parts, ends its turn, and reads the note on request.
 func readForCompaction(count func(Client) int) func(*model, int, providerdouble.Request) providerdouble.Reply {
 	return func(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 		switch {
-		case bytes.Contains(r.Body, []byte("Read "+noteFile)): // what the bridge brings back may stand behind it
+		case bytes.Contains(r.Body, []byte("Read "+noteFile)): // the bridge's addition may follow it
 			return readNote(m, round, r)
 		case round > count(m.client) && !m.client.once:
 			return providerdouble.Reply{Text: "All parts are read."}
@@ -191,7 +186,7 @@ func readForCompaction(count func(Client) int) func(*model, int, providerdouble.
 	}
 }
 
-// sendErrand starts a subagent, waits for it and says what it brought.
+// sendErrand starts a subagent, waits for it and repeats its result.
 func sendErrand(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 	switch {
 	case round == 1:
@@ -199,12 +194,12 @@ func sendErrand(m *model, round int, r providerdouble.Request) providerdouble.Re
 	case round == 2 && m.client.await != nil:
 		return providerdouble.Reply{Text: "I wait.", Calls: []providerdouble.Call{m.client.await(lastOf(r.Results))}}
 	default:
-		// Some clients report as the tool's result, some with a message behind it.
+		// Some clients report as the tool's result, some in a message after it.
 		return providerdouble.Reply{Text: finalWord + ". Back came: " + lastOf(r.Results) + " " + r.User}
 	}
 }
 
-// readPartsThenSendErrand starts a subagent once the session is past its window.
+// readPartsThenSendErrand starts a subagent after the session is past its window.
 func readPartsThenSendErrand(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 	if round <= parts {
 		return readParts(parts)(m, round, r)
@@ -212,7 +207,7 @@ func readPartsThenSendErrand(m *model, round int, r providerdouble.Request) prov
 	return sendErrand(m, round-parts, r)
 }
 
-// failOnce fails the first request as asked and then reads the note.
+// failOnce makes the first request fail as the case asks, and then reads the note.
 func failOnce(misbehave string) func(*model, int, providerdouble.Request) providerdouble.Reply {
 	return func(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 		reply := readNote(m, round, r)

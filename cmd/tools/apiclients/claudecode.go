@@ -12,20 +12,19 @@ import (
 // claudeCodePackage is Claude Code on npm.
 const claudeCodePackage = "@anthropic-ai/claude-code"
 
-// The tools that the model may call. To name one that the version does not offer by itself
-// has it offer others too. Agent is what was Task.
+// The tools that the model may call. Naming a tool that the version does not offer by default makes it
+// offer others too. Agent is the former Task.
 const (
 	fewTools   = "Bash,Read,Write,Agent"
 	everyTools = "Bash,Read,Write,Edit,Grep,Glob,TodoWrite,Agent"
 )
 
-// claudeCode is Claude Code, which speaks the Messages API, on the model that the docs
-// name.
+// claudeCode is Claude Code, which uses the Messages API, on the docs' model.
 func claudeCode() Client { return claudeCodeOn("Claude Code", "claude-opus-5-5") }
 
-// claudeCodeOnOthers is Claude Code on one model of each further family that it treats
-// differently, the newest first: to the newest it sends a system message behind every
-// turn, the older ones get their thinking back in other ways. It only goes past the window.
+// claudeCodeOnOthers is Claude Code on one model of each further family that it treats differently, the
+// newest first. The newest gets a system message after every turn, and older ones get their thinking back
+// in other ways. It runs only the case past the window.
 func claudeCodeOnOthers() []Client {
 	var clients []Client
 	for _, model := range []string{"claude-sonnet-5", "claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5"} {
@@ -71,8 +70,7 @@ func claudeCodeOn(name, model string) Client {
 	}
 }
 
-// sayToClaudeCode starts Claude Code with the lines of the docs, of which the last
-// is its name.
+// sayToClaudeCode starts Claude Code with the lines of the docs, whose last line is its name.
 func sayToClaudeCode(s *session, model, text string, again bool) (command, error) {
 	lines, err := s.snippet("Claude Code", "sh")
 	if err != nil {
@@ -93,12 +91,12 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
 	}
 	if atTerminal {
-		// Who was set up before does not have it say in headers what a request is for.
+		// Clients set up earlier do not send a request's purpose in headers.
 		arguments[1] = strings.Replace(arguments[1], "export CLAUDE_CODE_GATEWAY_HINT_HEADERS=1\n", "", 1)
-		environment = append(environment, "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=1") // by itself where the provider's switches are read
+		environment = append(environment, "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=1") // the default only if it reads the provider's feature switches
 	}
 	if s.threads {
-		environment = append(environment, "CLAUDE_CODE_TETHER_LIVE=1") // by itself only at the provider's own address
+		environment = append(environment, "CLAUDE_CODE_TETHER_LIVE=1") // the default only at the provider's own address
 	}
 	if s.recalls {
 		settings, err := s.recallSettings()

@@ -8,52 +8,48 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// Client is a client to try, in one of the formats that it speaks.
+// Client is a client to test, in one of its formats.
 type Client struct {
 	Name    string // of the row
-	Package string // on npm; empty for one that is not installed from there
+	Package string // on npm; "" if it is not installed from there
 
-	// known is the name that the proxy is to know the client by; "" is not looked at.
+	// known is the proxy's expected name for the client; "" skips the check.
 	known string
 
-	// skips says why a case does not apply to the client, by the case's name.
+	// skips has the reasons why cases do not apply to the client, by the case's name.
 	skips map[string]string
 
-	// prepare writes what the client reads at its start.
+	// prepare writes the files that the client reads at its start.
 	prepare func(s *session) error
 
-	// say returns the command that says something to the client, as the first
-	// thing in a session or in the same session again.
+	// say returns the command that sends a message to the client, either as the first in a session or in
+	// the same session again.
 	say func(s *session, text string, again bool) (command, error)
 
-	// shell is the tool call that has the client run a line of shell.
+	// shell is the tool call that has the client run a shell command.
 	shell func(line string) providerdouble.Call
 
-	// errand is the tool call that has the client start a subagent; nil where it
-	// has none.
+	// errand is the tool call that has the client start a subagent; nil if it has no subagents.
 	errand func(prompt string) providerdouble.Call
 
-	// await is the tool call that waits for a subagent, by the result of the call
-	// that started it; nil where starting waits.
+	// await is the tool call that waits for a subagent, from the result of the call that started it; nil if
+	// starting waits.
 	await func(started string) providerdouble.Call
 
-	// recall is a call of one of the proxy's recall tools; nil where the client is
-	// not given them.
+	// recall is a call of one of the proxy's recall tools; nil if the client does not have them.
 	recall func(tool, wanted string) providerdouble.Call
 
-	// summarizes holds what the client's request for a summary of the
-	// conversation says.
+	// summarizes is a text from the client's request for a summary of the conversation.
 	summarizes string
 
-	// smallWindow is the context window, in tokens, that the client is made to
-	// believe in where it is to compact by itself; fills is how many parts it
-	// reads until it does.
+	// smallWindow is the context window, in tokens, configured in the client so that it compacts on its own.
+	// fills is how many parts it reads until it does.
 	smallWindow, fills int
 
-	// once says that the client cannot be spoken to a second time.
+	// once says that the client cannot take a second message.
 	once bool
 
-	// manual is what a person types to have the client compact.
+	// manual is the command a person types to have the client compact.
 	manual string
 }
 
@@ -76,7 +72,7 @@ func Clients() []Client {
 	)
 }
 
-// List is the name of the list of the client's habits.
+// List is the file name of the client's list of habits.
 func (c *Client) List() string { return strings.NewReplacer("@", "", "/", "-").Replace(c.Package) }
 
 // program returns a command of an installed package.
@@ -84,7 +80,7 @@ func (s *session) program(name string, environment []string, arguments ...string
 	return command{program: npmtest.Program(s.install, name), environment: environment, arguments: arguments}
 }
 
-// call makes a tool call.
+// call creates a tool call.
 func call[T any](name string, input T) providerdouble.Call {
 	encoded, err := json.Marshal(input)
 	if err != nil {
@@ -94,7 +90,7 @@ func call[T any](name string, input T) providerdouble.Call {
 	return providerdouble.Call{Name: name, Input: encoded}
 }
 
-// bashInput is the input of the tool that runs a shell in most clients.
+// bashInput is the input of most clients' shell tool.
 type bashInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description,omitempty"`
@@ -106,6 +102,6 @@ type errandInput struct {
 	Prompt      string `json:"prompt"`
 	Kind        string `json:"subagent_type"`
 
-	// Background is false: the main agent waits for the subagent. Claude Code only.
+	// Background is false so that the main agent waits for the subagent. Claude Code only.
 	Background *bool `json:"run_in_background,omitempty"`
 }

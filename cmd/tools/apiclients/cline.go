@@ -23,7 +23,7 @@ func cline() Client {
 			lines := "export CLINE_TELEMETRY_DISABLED=1\n" + login + "\n" + `cline --provider openai "$@"`
 			arguments := []string{"-c", lines, "cline", text}
 			if s.window == 0 {
-				// It compacts by its own estimate of what it sends, whatever usage says.
+				// Cline compacts by its own estimate of the prompt and ignores the reported usage.
 				arguments = append(arguments, "--compaction", "off")
 			}
 			return command{program: "/bin/sh", arguments: arguments}, nil
@@ -40,7 +40,7 @@ func cline() Client {
 			}{"You run errands.", prompt})
 		},
 		summarizes:  "Summarize the provided coding session into a concise continuation note",
-		smallWindow: 128_000, // what it takes for the window of the model
+		smallWindow: 128_000, // its idea of the model's window
 		fills:       44,
 		once:        true,
 	}

@@ -14,14 +14,14 @@ const (
 	loopbackIndex   = 1  // lo is the first link of every network namespace
 )
 
-// CloseNetwork has a command start in a network of its own that has nothing but a
-// loopback, which is down: the command calls OpenLoopback first. Its processes are of
-// a namespace of their own too, so that a client's daemons end with the command.
+// CloseNetwork starts a command in its own network, with only a loopback interface. That is down, so the
+// command calls OpenLoopback first. Its processes get their own namespace too, so that a client's daemons
+// end with the command.
 func CloseNetwork(command *exec.Cmd) {
 	attributes := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGTERM}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
-		// Without root, the network belongs to a user namespace in which we are who
-		// we are, with the one right to bring the loopback up.
+		// Without root, the network belongs to a user namespace with our own user and group, and the right
+		// to bring the loopback up.
 		attributes.Cloneflags |= syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
@@ -33,7 +33,7 @@ func CloseNetwork(command *exec.Cmd) {
 // capNetAdmin is CAP_NET_ADMIN of linux/capability.h.
 const capNetAdmin = 12
 
-// OpenLoopback brings up the loopback of the network that this process is in.
+// OpenLoopback brings up the loopback of this process's network.
 func OpenLoopback() error {
 	socket, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
 	if err != nil {
@@ -58,7 +58,7 @@ func OpenLoopback() error {
 		if message.Header.Type != syscall.NLMSG_ERROR || len(message.Data) < 4 {
 			continue
 		}
-		// A negative errno in 32 bits; 0 acknowledges.
+		// The kernel answers with a negative errno in 32 bits; 0 acknowledges.
 		if code := -binary.NativeEndian.Uint32(message.Data); code != 0 {
 			return fmt.Errorf("bring up the loopback: %w", syscall.Errno(code))
 		}
@@ -67,7 +67,7 @@ func OpenLoopback() error {
 	return nil
 }
 
-// linkUp is the message that asks the kernel to bring a link up and to acknowledge it.
+// linkUp is the message that asks the kernel to bring up a link and to acknowledge that.
 func linkUp(index uint32) []byte {
 	order := binary.NativeEndian
 	message := make([]byte, 0, linkMessageSize)
@@ -75,7 +75,7 @@ func linkUp(index uint32) []byte {
 	message = order.AppendUint16(message, syscall.RTM_NEWLINK)
 	message = order.AppendUint16(message, syscall.NLM_F_REQUEST|syscall.NLM_F_ACK)
 	message = order.AppendUint32(message, 1) // sequence
-	message = order.AppendUint32(message, 0) // the kernel fills in who asks
+	message = order.AppendUint32(message, 0) // the kernel fills in the sender
 	message = order.AppendUint32(message, syscall.AF_UNSPEC)
 	message = order.AppendUint32(message, index)
 	message = order.AppendUint32(message, syscall.IFF_UP)

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// CloseNetwork does nothing: only Linux has networks for one process.
+// CloseNetwork does nothing, because only Linux has networks for one process.
 func CloseNetwork(*exec.Cmd) {}
 
-// OpenLoopback returns an error: the network is not closed here.
+// OpenLoopback returns an error because the network is not closed here.
 func OpenLoopback() error {
 	return errors.New("a closed network needs Linux; with -open the clients keep the network, with dummy keys")
 }

@@ -11,13 +11,14 @@ import (
 // codexPackage is Codex's package on npm.
 const codexPackage = "@openai/codex"
 
-// The namespaces of the tools for subagents, before GPT-6 and on it.
+// The namespaces of the tools for subagents, before GPT-6 and since.
 const (
 	agentTools     = "multi_agent_v1"
 	agentToolsGPT6 = "collaboration"
 )
 
-// codexOnGPT6 is Codex on its newest models, which have one tool: it runs JavaScript that calls all others.
+// codexOnGPT6 is Codex on its newest models, which have a single tool: it runs JavaScript that calls all
+// others.
 func codexOnGPT6() Client {
 	client := codex()
 	client.Name = "Codex, GPT-6"
@@ -43,7 +44,7 @@ func codexOnGPT6() Client {
 	return client
 }
 
-// runScript is a call of the tool that runs JavaScript, with an input of one of its tools.
+// runScript is a call of the JavaScript tool, with the input of one of its tools.
 func runScript[T any](script string, input T) providerdouble.Call {
 	made := call("exec", input)
 	made.Input = fmt.Appendf(nil, script, made.Input)
@@ -51,7 +52,7 @@ func runScript[T any](script string, input T) providerdouble.Call {
 	return made
 }
 
-// shellInput is the input of the tool that runs a shell.
+// shellInput is the input of the shell tool.
 type shellInput struct {
 	Command string `json:"cmd"`
 }
@@ -127,13 +128,13 @@ func agentCall[T any](namespace, name string, input T) providerdouble.Call {
 	return made
 }
 
-// startedAgent returns the id of a subagent from what spawn_agent returned.
+// startedAgent returns the id of a subagent from the result of spawn_agent.
 func startedAgent(result string) string {
 	var started struct {
 		ID string `json:"agent_id"`
 	}
 	if err := json.Unmarshal([]byte(result), &started); err != nil {
-		return "" // the call that waits for it tells what is wrong
+		return "" // the call that waits for it reports the error
 	}
 
 	return started.ID

@@ -16,31 +16,31 @@ import (
 	"palimpsest/api/npmtest"
 )
 
-// commandTime bounds one command of a client.
+// commandTime limits one command of a client.
 const commandTime = 3 * time.Minute
 
 // command is one start of a client.
 type command struct {
 	program     string
 	arguments   []string
-	environment []string // beside what every command gets
+	environment []string // in addition to that of every command
 
-	// input is what the command reads. It ends once the command has printed until.
+	// input is the command's standard input. It ends once the command has printed until.
 	input, until string
 
-	// terminal says that the command runs at a terminal, and is ended once it has printed until.
+	// terminal says that the command runs at a terminal, and ends after it has printed until.
 	terminal bool
 }
 
-// Output is what a command printed and how it ended.
+// Output is the output of a command and its end.
 type Output struct {
-	Line string // what was run
-	Text string // what it printed, both streams
-	Err  error  // unless it ended with code 0
+	Line string // the command line
+	Text string // both streams
+	Err  error  // nil if it ended with code 0
 }
 
-// run runs a command in the session's work folder with the session's own home and
-// nothing of this process's environment but the path of programs, behind those that npm installed.
+// run runs a command in the session's work folder with the session's own home. The command's environment
+// takes only PATH from this process, preceded by the programs from npm.
 func (c command) run(ctx context.Context, s *session) Output {
 	limited, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -54,7 +54,7 @@ func (c command) run(ctx context.Context, s *session) Output {
 		"TERM=dumb",
 		"PALIMPSEST_KEY=" + s.key,
 	}, c.environment...)
-	// A client starts programs of its own: they end with it.
+	// Kill the client's process group, so that its own programs end with it.
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	process.Cancel = func() error { return syscall.Kill(-process.Process.Pid, syscall.SIGKILL) }
 	process.WaitDelay = 5 * time.Second
@@ -63,12 +63,12 @@ func (c command) run(ctx context.Context, s *session) Output {
 	if c.input != "" {
 		reader, writer := io.Pipe()
 		process.Stdin, printed.answered = reader, writer.Close
-		go func() { _, _ = io.WriteString(writer, c.input) }() // ends when the command has read it or is gone
+		go func() { _, _ = io.WriteString(writer, c.input) }() // ends when the command has read it or exited
 		defer func() { _ = writer.Close() }()
 	}
 	err := c.start(process, printed)
 	if process.Process != nil {
-		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) // what it left behind; mostly nothing
+		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) // leftover processes, if any
 	}
 	if limited.Err() != nil && ctx.Err() == nil {
 		err = errors.Join(fmt.Errorf("not done after %s", commandTime), err)
@@ -86,11 +86,11 @@ func (c command) start(process *exec.Cmd, printed *transcript) error {
 	return process.Run()
 }
 
-// transcript keeps what a command prints and tells when it has printed a text.
+// transcript keeps the output of a command and reports when it contains a text.
 type transcript struct {
 	text     bytes.Buffer
 	until    string
-	answered func() error // nil: no one waits for it
+	answered func() error // called when until has been printed; optional
 }
 
 // Write implements io.Writer.
@@ -99,7 +99,7 @@ func (t *transcript) Write(text []byte) (int, error) {
 	if t.answered != nil && bytes.Contains(t.text.Bytes(), []byte(t.until)) {
 		answered := t.answered
 		t.answered = nil
-		_ = answered() // of a pipe, which never fails, or of a terminal, where the test does if it goes on
+		_ = answered() // closing a pipe never fails, and a failure at a terminal fails the test later
 	}
 
 	return len(text), nil

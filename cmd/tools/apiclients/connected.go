@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// connectedName is the case in which the program itself sets the client up.
+// connectedName is the case in which the program itself sets up the client.
 const connectedName = "connected"
 
 // connectedCase is the case in which palimpsest connect sets the client up, the client works, and
-// palimpsest disconnect gives its files back.
+// palimpsest disconnect restores its files.
 func connectedCase() Case {
 	return Case{Name: connectedName, connects: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: workedConnected}
 }
 
-// connection is how a client is set up by the program, and how it is started then.
+// connection describes how the program sets a client up, and how to start the client then.
 type connection struct {
-	id        string   // that palimpsest connect knows the client by
-	program   []string // and the arguments before what is said
+	id        string   // of palimpsest connect for the client
+	program   []string // and the arguments before the prompt
 	after     []string // the arguments behind it
-	runs      bool     // the client reads its environment alone: palimpsest run starts it
+	runs      bool     // the client reads only its environment, so palimpsest run starts it
 	variables []string
 }
 
-// connections are the connections of clients, by the rows' names. What the shell exports for
-// Anthropic's own API must not win.
+// connections are the connections of clients, by the rows' names. They override the shell's exports for
+// Anthropic's own API.
 func connections() map[string]connection {
 	return map[string]connection{
 		"Claude Code": {
@@ -53,7 +53,7 @@ func connections() map[string]connection {
 	}
 }
 
-// connect has the program set the client up in the session's home, and returns the files that it wrote.
+// connect has the program set up the client in the session's home, and returns the written files.
 func (s *session) connect(ctx context.Context, one connection) ([]string, error) {
 	said, err := s.palimpsest(ctx, "connect", one.id, "--server", s.url, "--key", s.key, "--yes", "--json")
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) palimpsest(ctx context.Context, arguments ...string) (string, 
 	return output.Text, nil
 }
 
-// workConnected has a client that is connected do what is said, and gives its files back.
+// workConnected runs the case in a connected client, and then disconnects the client.
 func (t *Trial) workConnected(ctx context.Context, s *session) error {
 	one := connections()[t.Client.Name]
 	files, err := s.connect(ctx, one)
@@ -109,7 +109,7 @@ func (t *Trial) workConnected(ctx context.Context, s *session) error {
 	return nil
 }
 
-// workedConnected wants the answer of a client that the program set up, and nothing left of the set-up.
+// workedConnected requires an answer from a client that the program set up, and no leftovers of the setup.
 func workedConnected(t *Trial) (string, error) {
 	if len(t.left) > 0 {
 		return "", errors.New(strings.Join(t.left, "\n"))
@@ -122,7 +122,7 @@ func workedConnected(t *Trial) (string, error) {
 	return toldTheWord(t)
 }
 
-// turnedOn wants what Claude Code turns off behind a base URL of one's own to be on.
+// turnedOn requires that the features are on which Claude Code turns off behind a custom base URL.
 func (t *Trial) turnedOn() error {
 	var listed, deferred, sentAtOnce bool
 	for _, exchange := range t.Exchanges {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// localAddress is where docs/clients.md says that the proxy listens.
+// localAddress is the proxy's address in docs/clients.md.
 const localAddress = "http://127.0.0.1:8080"
 
 // Guide holds the snippets of docs/clients.md, by section and language.
 type Guide map[string]map[string]string
 
-// ReadGuide finds the snippets in the text of docs/clients.md: the first block of
-// each language below each heading of the second level.
+// ReadGuide finds the snippets in the text of docs/clients.md: the first block of each language below each
+// heading of the second level.
 func ReadGuide(text string) Guide {
 	guide := Guide{}
 	block := regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)\n```$")
@@ -32,7 +32,7 @@ func ReadGuide(text string) Guide {
 	return guide
 }
 
-// snippet returns a snippet with the address of the session's proxy in it.
+// snippet returns a snippet with the address of the session's proxy.
 func (s *session) snippet(section, language string) (string, error) {
 	text, found := s.guide[section][language]
 	if !found {

@@ -16,16 +16,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Habits are what a client sends that the proxy has to know, a line each: paths, headers,
-// beta features, members of bodies at any depth, roles, kinds of items, blocks and tools,
-// and kinds of reminders. A line that a run did not see before is a new habit of the
-// client, which may need something of the proxy.
+// Habits are the features of a client's requests that the proxy has to know, a line each: paths, headers,
+// beta features, members of bodies at any depth, roles, kinds of items, blocks and tools, and kinds of
+// reminders. A line that a run has not seen before is a new habit of the client, which may require a change
+// of the proxy.
 type Habits map[string]bool
 
-// Add notes what was sent in a trial.
+// Add notes the habits in a trial's requests.
 func (h Habits) Add(t *Trial) {
 	if t.Case.carries {
-		return // most of it is of other clients
+		return // most of it belongs to other clients
 	}
 	for i := range t.Exchanges {
 		exchange := &t.Exchanges[i]
@@ -34,7 +34,7 @@ func (h Habits) Add(t *Trial) {
 		body, _ := members(exchange.Body)
 		if _, is := body["jsonrpc"]; is {
 			h.note("mcp", text(body["method"]))
-			continue // what follows is the protocol's
+			continue // the rest is the protocol's
 		}
 		for name, value := range body {
 			h.note("in body", name)
@@ -48,7 +48,7 @@ func (h Habits) Add(t *Trial) {
 	}
 }
 
-// identifier is a part of a path that differs from request to request.
+// identifier is a part of a path that differs between requests.
 var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|(?:msg|resp|req)_[A-Za-z0-9]+`)
 
 // note adds a line, unless its last word is missing.
@@ -58,13 +58,13 @@ func (h Habits) note(words ...string) {
 	}
 }
 
-// plainHeaders are those of any request.
+// plainHeaders are the headers of every request.
 var plainHeaders = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Connection", "Content-Length", "Sec-Fetch-Mode", "User-Agent",
 }
 
-// addHeader notes the headers that are not those of any request, and the values that say
-// in which form, version or extension of an API a client speaks.
+// addHeader notes the headers beyond those of every request, and the values that name a form, version or
+// extension of an API.
 func (h Habits) addHeader(header http.Header) {
 	for name, values := range header {
 		switch {
@@ -81,7 +81,7 @@ func (h Habits) addHeader(header http.Header) {
 	}
 }
 
-// addMessages notes what the messages, or items, of a body are made of.
+// addMessages notes the parts of a body's messages, or items.
 func (h Habits) addMessages(list json.RawMessage) {
 	for _, message := range objects(list) {
 		role, kind := text(message["role"]), text(message["type"])
@@ -95,7 +95,7 @@ func (h Habits) addMessages(list json.RawMessage) {
 	}
 }
 
-// addObject notes the members of an object, and of those in it.
+// addObject notes the members of an object, and of the objects inside it.
 func (h Habits) addObject(inside string, object map[string]json.RawMessage) {
 	for name, value := range object {
 		h.note("in", inside, name)
@@ -105,15 +105,13 @@ func (h Habits) addObject(inside string, object map[string]json.RawMessage) {
 	h.addReminders(role, text(object["text"]))
 }
 
-// free are the members whose names and values are the model's or the tool's, not the
-// client's.
+// free are the members whose names and values come from the model or the tool instead of the client.
 var free = []string{"arguments", "input", "input_schema", "json_schema", "parameters", "schema"}
 
-// chosen are the members of which a client names one of few values.
+// chosen are the members with values from a small set.
 var chosen = []string{"detail", "display", "effort", "include", "phase", "scope", "service_tier", "status", "tool_choice", "truncation", "ttl", "verbosity"}
 
-// addMember notes what is in a member: of objects their members and type, of others the
-// value where it is chosen from few.
+// addMember notes the contents of a member: the members and type of an object, and values from a small set.
 func (h Habits) addMember(inside, name string, value json.RawMessage) {
 	if slices.Contains(free, name) {
 		return
@@ -121,7 +119,7 @@ func (h Habits) addMember(inside, name string, value json.RawMessage) {
 	if slices.Contains(chosen, name) {
 		h.note("in", inside, name, text(value))
 		var several []string
-		_ = json.Unmarshal(value, &several) // anything else has none
+		_ = json.Unmarshal(value, &several) // other values have no elements
 		for _, one := range several {
 			h.note("in", inside, name, one)
 		}
@@ -138,7 +136,7 @@ func (h Habits) addMember(inside, name string, value json.RawMessage) {
 	}
 }
 
-// objects returns the objects of a JSON array; none for anything else.
+// objects returns the objects of a JSON array; nil for other values.
 func objects(list json.RawMessage) []map[string]json.RawMessage {
 	var elements []json.RawMessage
 	if json.Unmarshal(list, &elements) != nil {
@@ -164,7 +162,7 @@ func (h Habits) addReminders(role, said string) {
 	}
 }
 
-// text returns a JSON string's text; "" for anything else.
+// text returns a JSON string's text; "" for other values.
 func text(raw json.RawMessage) string {
 	var said string
 	if json.Unmarshal(raw, &said) != nil {
@@ -173,8 +171,8 @@ func text(raw json.RawMessage) string {
 	return said
 }
 
-// Compare returns the habits that the list of a client in a folder does not have yet,
-// sorted: all of them where there is no list.
+// Compare returns the habits missing on the list of a client in a folder, sorted. Without a list it returns
+// all.
 func (h Habits) Compare(folder, client string) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(folder, client+".txt")) //nolint:gosec // the caller names it
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

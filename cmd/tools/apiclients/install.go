@@ -14,8 +14,8 @@ import (
 //go:embed npm/package.json npm/package-lock.json
 var packages embed.FS
 
-// Install installs the newest version of each client into a directory, or with pinned
-// exactly what package-lock.json names. It needs npm and its registry.
+// Install installs the newest version of each client into a directory, or with pinned the exact versions of
+// package-lock.json. It needs npm and its registry.
 func Install(ctx context.Context, directory string, pinned bool) error {
 	source, err := fs.Sub(packages, "npm")
 	if err != nil {
@@ -28,7 +28,7 @@ func Install(ctx context.Context, directory string, pinned bool) error {
 	return npmtest.InstallNewest(ctx, source, directory)
 }
 
-// Pinned returns the version of each package that the tests in CI run and the docs tell of.
+// Pinned returns the version of each package in the CI tests and the docs.
 func Pinned() (map[string]string, error) {
 	source, err := fs.Sub(packages, "npm")
 	if err != nil {

@@ -38,8 +38,8 @@ func aiSDK(format string) Client {
 	return client
 }
 
-// node is an agent in JavaScript below which an SDK lies that a section of the docs
-// sets up; exports are the names that the section's snippet defines.
+// node is a JavaScript agent on top of an SDK that a section of the docs sets up; exports are the names
+// that the section's snippet defines.
 func node(section, exports, script, format string) Client {
 	return Client{
 		skips:   stateless(),
@@ -49,7 +49,7 @@ func node(section, exports, script, format string) Client {
 			if err != nil {
 				return command{}, err
 			}
-			// Below the installation, where node looks for the SDK.
+			// Inside the installation, so that node finds the SDK.
 			folder, err := os.MkdirTemp(s.install, "agent-")
 			if err != nil {
 				return command{}, fmt.Errorf("folder of the agent: %w", err)
@@ -66,7 +66,7 @@ func node(section, exports, script, format string) Client {
 	}
 }
 
-// stateless says why cases do not apply to what keeps no conversation.
+// stateless explains why cases do not apply to clients without a conversation.
 func stateless() map[string]string {
 	const why = "an SDK keeps no conversation"
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// saidReady wants the client to print the model's answer.
+// saidReady requires that the client prints the model's answer.
 func saidReady(t *Trial) (string, error) {
 	last := t.Outputs[len(t.Outputs)-1]
 	if last.Err != nil || !strings.Contains(last.Text, finalWord) {
@@ -23,7 +23,7 @@ func saidReady(t *Trial) (string, error) {
 	return "", nil
 }
 
-// toldTheWord wants the last answer to hold what the tool read.
+// toldTheWord requires the tool's result in the last answer.
 func toldTheWord(t *Trial) (string, error) {
 	last := t.Outputs[len(t.Outputs)-1]
 	if last.Err != nil || !strings.Contains(last.Text, finalWord) || !strings.Contains(last.Text, noteWord) {
@@ -33,8 +33,8 @@ func toldTheWord(t *Trial) (string, error) {
 	return "", nil
 }
 
-// wentPastTheWindow wants a session that is larger than the window to go on as if
-// there were none.
+// wentPastTheWindow requires that a session larger than the window continues as if the window were
+// unlimited.
 func wentPastTheWindow(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 	return remark, oneLane(t)
 }
 
-// wentPastTheWindowAtAProfit wants compression to have saved more than it cost, too.
+// wentPastTheWindowAtAProfit also requires that compression has saved more than it cost.
 func wentPastTheWindowAtAProfit(t *Trial) (string, error) {
 	remark, err := wentPastTheWindow(t)
 	if err == nil && t.NetMicroUSD <= 0 {
@@ -78,7 +78,7 @@ func wentPastTheWindowAtAProfit(t *Trial) (string, error) {
 	return remark, err
 }
 
-// oneLane wants all requests of the main agent in one session and lane.
+// oneLane requires all requests of the main agent in one session and lane.
 func oneLane(t *Trial) error {
 	lanes := map[string]bool{}
 	for _, exchange := range t.Exchanges {
@@ -93,8 +93,8 @@ func oneLane(t *Trial) error {
 	return nil
 }
 
-// compactedItself wants the client's own compaction to pass as it was sent, and the
-// session to go on behind it.
+// compactedItself requires that the client's own compaction passes unchanged, and that the session
+// continues after it.
 func compactedItself(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err != nil {
 		return "", err
@@ -124,11 +124,11 @@ func compactedItself(t *Trial) (string, error) {
 	return fmt.Sprintf("%d compactions", asked), nil
 }
 
-// ourSummary opens a summary that the proxy gives.
+// ourSummary is the start of the proxy's summaries.
 const ourSummary = "This summary was put together by Palimpsest"
 
-// goesOnFromOurSummary wants the client's own compaction to be answered by the proxy, without
-// the model, and the client to go on from that.
+// goesOnFromOurSummary requires that the proxy answers the client's own compaction without the model, and
+// that the client continues from that answer.
 func goesOnFromOurSummary(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err != nil {
 		return "", err
@@ -149,8 +149,7 @@ func goesOnFromOurSummary(t *Trial) (string, error) {
 	return fmt.Sprintf("%d requests from it on", after), nil
 }
 
-// keptTheErrandApart wants the subagent in the main agent's session, in a lane of
-// its own.
+// keptTheErrandApart requires that the subagent is in the main agent's session, in its own lane.
 func keptTheErrandApart(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err != nil {
 		return "", err
@@ -183,8 +182,8 @@ func keptTheErrandApart(t *Trial) (string, error) {
 	return "", nil
 }
 
-// sharedThePrompt wants a subagent that knows the main agent's conversation to go on from what it was
-// shortened to, which the provider has in its cache.
+// sharedThePrompt requires that a subagent with the main agent's conversation continues its shortened form,
+// which the provider has in its cache.
 func sharedThePrompt(t *Trial) (string, error) {
 	if _, err := keptTheErrandApart(t); err != nil {
 		return "", err
@@ -207,7 +206,7 @@ func sharedThePrompt(t *Trial) (string, error) {
 	return fmt.Sprintf("%d of its requests knew the conversation", shared), nil
 }
 
-// recovered wants the client to see the provider's refusal as it was and to go on.
+// recovered requires that the client sees the provider's refusal unchanged and continues.
 func recovered(status int) func(*Trial) (string, error) {
 	return func(t *Trial) (string, error) {
 		seen := 0
@@ -228,8 +227,8 @@ func recovered(status int) func(*Trial) (string, error) {
 	}
 }
 
-// saidTooLong wants the provider's own words to reach the client, and the client to
-// end with them or to try what it does about them.
+// saidTooLong requires that the provider's own words reach the client, and that the client ends with them
+// or tries its own remedy.
 func saidTooLong(t *Trial) (string, error) {
 	for _, exchange := range t.Exchanges {
 		if !exchange.isGeneration() {
@@ -255,8 +254,7 @@ func saidTooLong(t *Trial) (string, error) {
 	return "", errors.New("the client does not say that the prompt is too long")
 }
 
-// noticedTheCut wants the client to notice that the stream broke: to ask again, or
-// to say so.
+// noticedTheCut requires that the client notices the broken stream: that it retries, or reports it.
 func noticedTheCut(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err == nil {
 		return "asked again", nil

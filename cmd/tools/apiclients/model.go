@@ -11,18 +11,18 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// What the model and the user say to each other.
+// The messages between the model and the user.
 const (
-	errandMark  = "ERRAND-7731" // in what a subagent is told
+	errandMark  = "ERRAND-7731" // in a subagent's task
 	summaryMark = "SUMMARY-4409"
-	recordMark  = "[AUTO CONTEXT COMPRESSION]" // in what stands for turns that the proxy folded
+	recordMark  = "[AUTO CONTEXT COMPRESSION]" // in the record of turns that the proxy folded
 	noteFile    = "note.txt"
 	noteWord    = "marzipan"
 	finalWord   = "PERFECTLY-DONE"
 )
 
-// model plays the language model in one trial: a client's main agent, its
-// subagents, and whatever it asks on the side.
+// model plays the language model in one trial: for a client's main agent, its subagents, and its requests
+// on the side.
 type model struct {
 	client Client
 
@@ -32,7 +32,7 @@ type model struct {
 	// bare says that the client offers no tools.
 	bare bool
 
-	// work is the folder of the project that the client works on.
+	// work is the folder of the client's project.
 	work string
 
 	mu        sync.Mutex
@@ -69,7 +69,8 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 		m.aside++
 		return providerdouble.Reply{Text: "Reading a note"}
 	case strings.Contains(r.User, errandMark) && (!bytes.Contains(r.Body, []byte(recordMark)) || bytes.Contains(r.Body, []byte(toSubagent))):
-		// The prompt of a subagent that knows nothing is short; the record of the main agent's holds its errands.
+		// A subagent without the conversation has a short prompt, but the main agent's record contains its
+		// errands.
 		m.errands++
 		return m.runErrand(r)
 	default:
@@ -78,12 +79,12 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 	}
 }
 
-// inTags is the summary in the tags in which a client looks for it.
+// inTags is the summary inside the tags that a client expects.
 func inTags(tag string) string {
 	return "<" + tag + ">\n" + summaryMark + ": the user wants the parts read; the parts before were read.\n</" + tag + ">"
 }
 
-// runErrand plays a subagent: it reads the note and says what is in it.
+// runErrand plays a subagent: it reads the note and repeats it.
 func (m *model) runErrand(r providerdouble.Request) providerdouble.Reply {
 	if len(r.Results) == 0 {
 		return providerdouble.Reply{Text: "On my way.", Calls: []providerdouble.Call{m.client.shell("cat " + noteFile)}}
@@ -92,7 +93,7 @@ func (m *model) runErrand(r providerdouble.Request) providerdouble.Reply {
 	return providerdouble.Reply{Text: "The errand found: " + lastOf(r.Results)}
 }
 
-// hasTools reports whether a request offers tools: beside its input, or in it.
+// hasTools reports whether a request offers tools: beside its input, or inside it.
 func hasTools(body []byte) bool {
 	var about struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -116,15 +117,15 @@ func lastOf(texts []string) string {
 }
 
 // The parts of a text that a client is made to read.
-const partSize = 7_600 // bytes of a part, below every client's limit for what a command prints
+const partSize = 7_600 // bytes of a part, below every client's limit on a command's output
 
 func partFile(number int) string { return fmt.Sprintf("part-%02d.txt", number) }
 
 // partText is a part.
 func partText(number int) string { return numberedText(number, partSize) }
 
-// numberedText is a text of at least so many bytes: lines that do not repeat, so that they
-// cost what text costs.
+// numberedText is a text of at least size bytes. Its lines do not repeat, so that it takes as many tokens
+// as real text.
 func numberedText(number, size int) string {
 	words := strings.Fields("harbour lantern copper meadow violin thicket granite orchard compass saddle timber candle marsh pepper anchor willow ledger ribbon cellar falcon")
 	var text strings.Builder

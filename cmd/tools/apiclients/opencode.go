@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/clients"
 )
 
-// opencodeConfig is opencode.json, as far as the docs and a run use it.
+// opencodeConfig is the part of opencode.json that the docs and a run use.
 type opencodeConfig struct {
 	Schema     string                      `json:"$schema"`
 	Providers  map[string]opencodeProvider `json:"provider"`
@@ -82,8 +82,7 @@ func opencode(format, provider string) Client {
 	}
 }
 
-// prepareOpencode writes the configuration of the docs, with another window of the
-// one model where one is asked for.
+// prepareOpencode writes the docs' configuration, optionally with another window of its model.
 func prepareOpencode(s *session, name, model string) error {
 	text, err := s.snippet("opencode", "json")
 	if err != nil {

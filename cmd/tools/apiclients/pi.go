@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline/client"
 )
 
-// piModels is ~/.pi/agent/models.json, as far as the docs use it.
+// piModels is the part of ~/.pi/agent/models.json that the docs use.
 type piModels struct {
 	Providers map[string]piProvider `json:"providers"`
 }
@@ -27,7 +27,7 @@ type piModel struct {
 	MaxOutput int    `json:"maxTokens"`
 }
 
-// piSettings is ~/.pi/agent/settings.json, as far as a run needs it.
+// piSettings is the part of ~/.pi/agent/settings.json that a run needs.
 type piSettings struct {
 	Compaction piCompaction `json:"compaction"`
 }
@@ -38,7 +38,7 @@ type piCompaction struct {
 	Keep    int  `json:"keepRecentTokens"`
 }
 
-// piCompact is what a person types to have pi compact.
+// piCompact is the command that has pi compact.
 const piCompact = "/compact"
 
 // pi is the pi coding agent in one of the three formats, with a provider of the docs.
@@ -66,7 +66,7 @@ func pi(format, provider string) Client {
 			}
 			environment := []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"}
 			if text == piCompact {
-				// Without a terminal, only this mode knows the command.
+				// Without a terminal, only this mode has the command.
 				wanted := s.program("pi", environment, append(arguments[2:], "--mode", "rpc")...)
 				wanted.input, wanted.until = `{"type":"compact"}`+"\n", `"command":"compact"`
 				return wanted, nil
@@ -84,7 +84,7 @@ func pi(format, provider string) Client {
 	}
 }
 
-// preparePi writes the models of the docs, with another window where one is asked for.
+// preparePi writes the docs' models, optionally with another window.
 func preparePi(s *session) error {
 	models, err := piModelsOf(s)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// answerCase is the case that what has no tools can be tried in too.
+// answerCase is the case that clients without tools can be tried in too.
 const answerCase = "an answer"
 
-// only says that nothing but an answer can be had of a client.
+// only skips all cases except that of a plain answer.
 func only(why string) map[string]string {
 	skips := map[string]string{}
 	for _, one := range Cases() {
@@ -26,7 +26,7 @@ func only(why string) map[string]string {
 	return skips
 }
 
-// curl is the command of the docs.
+// curl is the docs' curl command.
 func curl() Client {
 	return Client{
 		Name:    "curl",
@@ -43,8 +43,7 @@ func curl() Client {
 	}
 }
 
-// The rest of a Go program around a snippet of the docs, behind the imports and
-// behind the client.
+// The rest of a Go program around a snippet of the docs, after the imports and after the client.
 const (
 	anthropicGo = `
 	answer, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
@@ -69,8 +68,7 @@ const (
 `
 )
 
-// goSDK is a provider's SDK for Go, at the version of go.mod. It is tried where the
-// command runs: in the folder of the module.
+// goSDK is a provider's SDK for Go, at the version of go.mod. It runs in the folder of the module.
 func goSDK(section, imports, rest string) Client {
 	return Client{
 		Name:    section + ", Go",
@@ -104,8 +102,8 @@ func goSDK(section, imports, rest string) Client {
 	}
 }
 
-// goPlaces returns where this person's Go keeps what it has downloaded and built:
-// the client's own home has none of it.
+// goPlaces returns the folders of this user's Go downloads and builds, because the client's own home starts
+// without them.
 func goPlaces() ([]string, error) {
 	names := []string{"GOPATH", "GOMODCACHE", "GOCACHE"}
 	said, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output() //nolint:gosec // three fixed names

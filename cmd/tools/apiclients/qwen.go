@@ -55,7 +55,7 @@ func qwenCode(format string) Client {
 	}
 }
 
-// qwenSettings is settings.json, as far as a run needs it.
+// qwenSettings is the part of settings.json that a run needs.
 type qwenSettings struct {
 	Privacy struct {
 		Statistics bool `json:"usageStatisticsEnabled"`

@@ -10,10 +10,10 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// recalledLine is a line of a part that no shortened prompt holds.
+// recalledLine is a line of a part that shortened prompts do not hold.
 const recalledLine = "Part 2, line 40:"
 
-// recallCase is the case in which the model looks up what its prompt lost.
+// recallCase is the case in which the model looks up content that its prompt lost.
 func recallCase() Case {
 	return Case{
 		Name: "recall", window: windowSize, recalls: true, says: says("Read all parts, one after the other, and then look up what you lost."),
@@ -21,7 +21,7 @@ func recallCase() Case {
 	}
 }
 
-// recallTools are the settings of an MCP client for the proxy's recall tools.
+// recallTools is an MCP client's configuration of the proxy's recall tools.
 type recallTools struct {
 	Servers map[string]recallServer `json:"mcpServers"`
 }
@@ -47,7 +47,7 @@ func (s *session) recallSettings() (string, error) {
 // recallGuide is the section of docs/clients.md with the recall tools.
 const recallGuide = "Recall tools (MCP)"
 
-// recallInput is the input of a recall tool: what is searched for, or a pointer.
+// recallInput is the input of a recall tool: a search text or a pointer.
 func recallInput(tool, name, wanted string) providerdouble.Call {
 	if tool == "recall_get" {
 		return call(name, getInput{Pointer: wanted})
@@ -66,8 +66,8 @@ type getInput struct {
 	Pointer string `json:"pointer"`
 }
 
-// recallLine reads all parts, searches for the line, reads the hit by the name that
-// the prompt has for its archive, and says what it found.
+// recallLine reads all parts, searches for the line, reads the hit by the prompt's name for its archive,
+// and repeats the line.
 func recallLine(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 	switch round - parts {
 	case 1:
@@ -91,7 +91,7 @@ func recallLine(m *model, round int, r providerdouble.Request) providerdouble.Re
 	}
 }
 
-// lineIn returns the line from a text that may be written as JSON.
+// lineIn returns the line from a text, which may be JSON.
 func lineIn(text string) string {
 	_, line, _ := strings.Cut(text, recalledLine)
 	line, _, _ = strings.Cut(line, ".")
@@ -99,7 +99,7 @@ func lineIn(text string) string {
 	return recalledLine + line + "."
 }
 
-// recalled wants the line as it stands in the part, from a session that has lost it.
+// recalled requires the exact line of the part, from a session that has lost it.
 func recalled(t *Trial) (string, error) {
 	last := t.Outputs[len(t.Outputs)-1]
 	if !strings.Contains(last.Text, lineIn(partText(2))) {

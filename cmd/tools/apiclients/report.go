@@ -9,7 +9,7 @@ import (
 // Report collects trials and prints them as a table client × case.
 type Report struct {
 	cases    []Case
-	rows     []string // names of clients in the order in which they came
+	rows     []string // names of clients in the order of their trials
 	trials   map[string]map[string]*Trial
 	versions map[string]string
 }
@@ -30,7 +30,7 @@ func (r *Report) Add(trial *Trial, version string) {
 	r.versions[name] = version
 }
 
-// Failed counts the trials in which something is wrong.
+// Failed counts the trials with faults.
 func (r *Report) Failed() int {
 	failed := 0
 	for _, row := range r.trials {
@@ -44,8 +44,8 @@ func (r *Report) Failed() int {
 	return failed
 }
 
-// Table returns the report as Markdown: the table, then what is wrong, then why
-// cases do not apply.
+// Table returns the report as Markdown: the table, then the faults, then the reasons why cases do not
+// apply.
 func (r *Report) Table() string {
 	var text strings.Builder
 	text.WriteString("| client | version |")
@@ -75,7 +75,7 @@ func (r *Report) Table() string {
 	return text.String()
 }
 
-// reasons says why cases do not apply to a client, one line for each reason.
+// reasons lists why cases do not apply to a client, one line for each reason.
 func (r *Report) reasons(row string) []string {
 	var order []string
 	skipped := map[string][]string{}
@@ -97,7 +97,7 @@ func (r *Report) reasons(row string) []string {
 	return lines
 }
 
-// verdict says in a few words how a trial ended.
+// verdict summarizes a trial's result in a few words.
 func (t *Trial) verdict() string {
 	switch {
 	case t == nil:
@@ -113,7 +113,7 @@ func (t *Trial) verdict() string {
 	}
 }
 
-// String says how a trial ended and how long it took.
+// String returns a trial's result and duration.
 func (t *Trial) String() string {
 	return fmt.Sprintf("%s, %s: %s (%s)", t.Client.Name, t.Case.Name, t.verdict(), t.Took.Round(100*time.Millisecond))
 }

@@ -7,21 +7,21 @@ import (
 	"path/filepath"
 )
 
-// session is one run of a client: where it lives and what it is told.
+// session is one run of a client: its folders and its settings.
 type session struct {
-	install   string // where the packages are installed
+	install   string // folder of the packages
 	home      string
-	work      string // the project that the client works on
+	work      string // the client's project
 	temporary string
 	url       string // of the proxy, without /v1
 	key       string // of the workspace
-	window    int    // context window that the client is to believe, in tokens; 0: its own
+	window    int    // context window configured in the client, in tokens; 0: its own
 	recalls   bool   // the client has the proxy's recall tools
-	threads   bool   // the client has the provider hold its conversation
-	terminal  bool   // a person sits before the client
+	threads   bool   // the provider holds the client's conversation
+	terminal  bool   // a person sits at the client
 	tools     bool   // the client offers its tools for files and plans
 	guide     Guide
-	binary    string // the program, for what runs on a person's machine
+	binary    string // the program, for commands on a user's machine
 }
 
 // newSession makes the folders of a session below root.

@@ -16,24 +16,23 @@ import (
 	"palimpsest/pipeline/wire/formats"
 )
 
-// errorLimit is how many bytes of a refusal are kept.
+// errorLimit is the maximum number of bytes kept of a refusal.
 const errorLimit = 4 << 10
 
-// Exchange is one request of a client and how the proxy answered it.
+// Exchange is one request of a client and the proxy's answer.
 type Exchange struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte // as the client sent it
 	Status       int
 	Answered     http.Header
-	Refusal      string // beginning of the answer's body, of a status of 400 and above
+	Refusal      string // start of the body of an answer with status 400 or above
 }
 
-// Compression is what the proxy says that it did.
+// Compression is the proxy's compression header.
 func (e Exchange) Compression() string { return e.Answered.Get("X-Palimpsest-Compression") }
 
-// isEpoch reports whether the proxy shortened older turns for this request, be it by less
-// than it aims at.
+// isEpoch reports whether the proxy shortened older turns for this request, even if less than intended.
 func (e Exchange) isEpoch() bool {
 	switch e.Compression() {
 	case "", "none", "frozen", "bypassed", "unreachable":
@@ -43,7 +42,7 @@ func (e Exchange) isEpoch() bool {
 	}
 }
 
-// clientName returns what the proxy takes the client for; "" where it carries no conversation.
+// clientName returns the proxy's name for the client; "" if the exchange carries no conversation.
 func (e Exchange) clientName() string {
 	path, _, _ := strings.Cut(e.Path, "?")
 	codec, known := formats.AtPath(path)
@@ -58,14 +57,14 @@ func (e Exchange) clientName() string {
 	return client.Classify(e.Header, path, body).Client
 }
 
-// unchanged reports whether the proxy says that it sent on what came: it compressed
-// nothing, and what it put in is as many tokens as none.
+// unchanged reports whether the proxy says that it sent the request on unchanged: it compressed no content
+// and injected no tokens.
 func (e Exchange) unchanged() bool {
 	return e.Compression() == "none" && e.Answered.Get("X-Palimpsest-Answered-From") == "" && e.Answered.Get("X-Palimpsest-Tokens-Before") == e.Answered.Get("X-Palimpsest-Tokens-After")
 }
 
-// tap stands between a client and the proxy and notes what passes. It is the
-// address that the client is told.
+// tap is a proxy between a client and the real proxy, and records the exchanges. The client gets its
+// address.
 type tap struct {
 	relay *httputil.ReverseProxy
 
@@ -82,9 +81,9 @@ func newTap(program string) (*tap, error) {
 	return &tap{relay: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0), // cut streams are part of the cases
+		ErrorLog:      log.New(io.Discard, "", 0), // some cases cut streams
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // the client sees what it would without us
+			panic(http.ErrAbortHandler) // the client sees the same as without the tap
 		},
 	}}, nil
 }
@@ -104,7 +103,7 @@ func (t *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.relay.ServeHTTP(&tapped{ResponseWriter: w, tap: t, exchange: exchange}, r)
 }
 
-// all returns what has passed so far, oldest first.
+// all returns the exchanges so far, oldest first.
 func (t *tap) all() []Exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +115,7 @@ func (t *tap) all() []Exchange {
 	return passed
 }
 
-// tapped is the answer to a client on its way through a tap.
+// tapped is a response to a client through a tap.
 type tapped struct {
 	http.ResponseWriter
 

@@ -13,18 +13,18 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// What Claude Code asks the model after each turn at a terminal, and what the model says to
-// it: the client shows that as what the person could type next.
+// Claude Code's question to the model after each turn at a terminal, and the model's answer. The client
+// shows it as the person's possible next message.
 const (
 	suggestionMark = "[SUGGESTION MODE: "
 	suggestedWord  = "zebrafish"
 )
 
-// terminalCase is the case of a person who sits before Claude Code. It asks the model more
-// than the conversation then: for names of the session, and for what the person will say.
+// terminalCase is the case of a person who uses Claude Code at a terminal. The client then sends extra
+// requests beside the conversation: for names of the session, and for the person's next message.
 const terminalCase = "at a terminal"
 
-// terminalSession names the session, which a terminal does not find by itself if it was begun
+// terminalSession is the session's id. At a terminal Claude Code cannot find a session that was begun
 // without one.
 const terminalSession = "0b6f2d5e-5a0f-4c39-9a4e-6d1f4f0c7a11"
 
@@ -36,7 +36,7 @@ func atTerminal() Case {
 	}
 }
 
-// readPartsThenNotes reads all parts, ends its turn, and reads the note whenever it is asked.
+// readPartsThenNotes reads all parts, ends its turn, and reads the note each time it is asked to.
 func readPartsThenNotes(m *model, round int, r providerdouble.Request) providerdouble.Reply {
 	switch {
 	case round <= parts:
@@ -50,8 +50,8 @@ func readPartsThenNotes(m *model, round int, r providerdouble.Request) providerd
 	}
 }
 
-// wentOnBesideSuggestions wants the conversation to stay in its lane, shortened, while the
-// client asks for what the person will say.
+// wentOnBesideSuggestions requires that the conversation stays in its lane, shortened, while the client
+// asks for suggestions.
 func wentOnBesideSuggestions(t *Trial) (string, error) {
 	if _, err := toldTheWord(t); err != nil {
 		return "", err
@@ -76,8 +76,7 @@ func wentOnBesideSuggestions(t *Trial) (string, error) {
 	return fmt.Sprintf("%d suggestions", beside), oneLane(&talk)
 }
 
-// prepareTerminal has Claude Code ask nothing of a person who starts it in the session's
-// folder for the first time.
+// prepareTerminal keeps Claude Code from asking questions at the first start in the session's folder.
 func prepareTerminal(s *session) error {
 	work, err := filepath.EvalSymlinks(s.work)
 	if err != nil {
@@ -94,11 +93,11 @@ func prepareTerminal(s *session) error {
 	}{true, "dark", map[string]project{work: {Trusted: true}}})
 }
 
-// runAtTerminal runs a process at a terminal of its own, where Ctrl-C is typed once it has printed
-// what until says, and again once it asks for that, so that it keeps its session.
+// runAtTerminal runs a process at its own terminal. It types Ctrl-C once the process has printed until, and
+// again when the process asks for that, so that the process saves its session.
 func runAtTerminal(process *exec.Cmd, printed *transcript) error {
 	process.Stdin, process.Stdout, process.Stderr = nil, nil, nil
-	process.SysProcAttr = nil // pty.Start makes a session, which is a group of processes, too
+	process.SysProcAttr = nil // because pty.Start creates a session, which includes a process group
 	terminal, err := pty.StartWithSize(process, &pty.Winsize{Rows: 50, Cols: 160})
 	if err != nil {
 		return fmt.Errorf("start at a terminal: %w", err)

@@ -10,11 +10,11 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// threadsCase is the case of a client that sends only what is new of its conversation.
+// threadsCase is the case of a client that sends only the new messages of its conversation.
 const threadsCase = "message threads past the window"
 
-// threads is the case of Claude Code as it works without a proxy: it has the provider hold the
-// conversation, until the proxy asks for the whole of it.
+// threads is the case of Claude Code's behavior without a proxy: the provider holds the conversation, until
+// the proxy asks for all of it.
 func threads() Case {
 	return Case{
 		Name: threadsCase, window: windowSize, threads: true, only: claudeCodePackage,
@@ -22,8 +22,8 @@ func threads() Case {
 	}
 }
 
-// wentOnWhole wants the client to have gone on with its thread, to have been asked for the whole
-// conversation, and to have worked past its window all the same.
+// wentOnWhole requires that the client continued its thread, was asked for the whole conversation, and
+// still worked past its window.
 func wentOnWhole(t *Trial) (string, error) {
 	whole := *t
 	whole.Exchanges = slices.DeleteFunc(slices.Clone(t.Exchanges), Exchange.isAskedForTheWhole)
@@ -39,8 +39,8 @@ func (e Exchange) isAskedForTheWhole() bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.Refusal, `"thread_not_found"`) && bytes.Contains(e.Body, []byte(`"continue"`))
 }
 
-// receivedUnheld reports whether the provider received a request that begins a thread without
-// being asked to hold it.
+// receivedUnheld reports whether the provider received a request that begins a thread, without the request
+// to hold it.
 func (t *Trial) receivedUnheld(exchange Exchange) bool {
 	unheld := bytes.Replace(exchange.Body, []byte(`"thread":{"type":"create"}`), []byte(`"thread":null`), 1)
 

@@ -9,16 +9,16 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// What the model does in the cases of this file.
+// The model's actions in the cases of this file.
 const (
 	largeWindowSize = 100_000
 
-	writes    = 60    // files that are written
+	writes    = 60    // files to write
 	writeSize = 8_000 // bytes of each
 
 	smallRounds = 45    // answers with several small calls
 	smallCalls  = 4     // in each answer
-	smallSize   = 1_500 // bytes that each call prints
+	smallSize   = 1_500 // output bytes of each call
 
 	toolRounds = 240 // calls of all tools in turn
 )
@@ -29,8 +29,7 @@ const (
 	smallCallsCase = "45 × 4 small calls in 60k"
 )
 
-// toolCases are those in which Claude Code does more than read parts by its shell, on
-// every model.
+// toolCases are those in which Claude Code uses more than its shell, on every model.
 func toolCases() []Case {
 	work := func(name string, window, rounds int, play func(*model, int) providerdouble.Reply) Case {
 		return Case{
@@ -92,7 +91,7 @@ func writePart(m *model, round int) providerdouble.Reply {
 	}}
 }
 
-// readSlices reads several small pieces of the parts at once, no piece twice.
+// readSlices reads several small pieces of the parts at once, without repeating one.
 func readSlices(m *model, round int) providerdouble.Reply {
 	const inPart = partSize / smallSize
 	reply := providerdouble.Reply{Text: fmt.Sprintf("Now pieces %d to %d.", (round-1)*smallCalls+1, round*smallCalls)}
@@ -104,7 +103,7 @@ func readSlices(m *model, round int) providerdouble.Reply {
 	return reply
 }
 
-// everyTool calls one tool after the other, each time with something else.
+// everyTool calls one tool after the other, each time with different arguments.
 func everyTool(m *model, round int) providerdouble.Reply {
 	const tools = 8
 	turn, part := (round-1)/tools+1, partFile((round-1)/tools+1)
@@ -138,10 +137,10 @@ func everyTool(m *model, round int) providerdouble.Reply {
 	return providerdouble.Reply{Text: fmt.Sprintf("Now step %d.", round), Calls: []providerdouble.Call{calls[(round-1)%tools]()}}
 }
 
-// inWork returns the path of a file of the project that the client works on.
+// inWork returns the path of a file in the client's project.
 func (m *model) inWork(name string) string { return filepath.Join(m.work, name) }
 
-// usedEveryTool wants a session with every tool to pass its window, and no call to fail.
+// usedEveryTool requires that a session with every tool exceeds its window, and that every call succeeds.
 func usedEveryTool(t *Trial) (string, error) {
 	remark, err := wentPastTheWindowAtAProfit(t)
 	if err != nil {

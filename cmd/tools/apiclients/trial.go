@@ -18,7 +18,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// Trial is one client in one case, and all that was seen of it.
+// Trial is one client in one case, with all observations.
 type Trial struct {
 	Client    Client
 	Case      Case
@@ -28,19 +28,19 @@ type Trial struct {
 	Received  []providerdouble.Recorded
 	Took      time.Duration
 
-	NetMicroUSD int64 // saved, net of what compression cost, where the case has a window
+	NetMicroUSD int64 // savings minus the cost of compression, if the case has a window
 
-	Remark string // what is worth knowing though nothing is wrong
-	Err    error  // what is wrong
+	Remark string // worth knowing though not an error
+	Err    error  // faults
 
-	left    []string // what disconnect left of a set-up
+	left    []string // leftovers of a setup after disconnect
 	carried []carried
 	model   *model
-	judge   func(format string, header http.Header, body []byte) error // the provider's word on a request
+	judge   func(format string, header http.Header, body []byte) error // the provider's judgment of a request
 }
 
-// converse has the user say everything of the case. The error says that a client
-// could not be set up; how its commands end is part of the trial.
+// converse sends all of the user's messages in the case. The error reports that a client could not be set
+// up; the results of its commands are part of the trial.
 func (t *Trial) converse(ctx context.Context, s *session) error {
 	if t.Case.connects {
 		return t.workConnected(ctx, s)
@@ -67,8 +67,8 @@ func (t *Trial) converse(ctx context.Context, s *session) error {
 	return nil
 }
 
-// alwaysHolds looks for what must be true of every trial. The remark tells of
-// refusals that the client brought on itself.
+// alwaysHolds checks the rules for every trial. The remark counts requests that the provider refused
+// because of the client.
 func (t *Trial) alwaysHolds(key string) (string, error) {
 	var wrong faults
 	sent, received := map[string]bool{}, map[string]bool{}
@@ -106,8 +106,8 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 	return fmt.Sprintf("%d requests refused as the client sent them", own), errors.Join(wrong...)
 }
 
-// refusedAsSent reports whether the provider would have refused what a client sent for
-// the same reason as what the proxy made of it.
+// refusedAsSent reports whether the provider would have refused the client's request for the same reason as
+// the proxy's version of it.
 func (t *Trial) refusedAsSent(request providerdouble.Recorded) bool {
 	return slices.ContainsFunc(t.Exchanges, func(exchange Exchange) bool {
 		if exchange.Status != request.Status || exchange.Path != request.Path {
@@ -118,7 +118,7 @@ func (t *Trial) refusedAsSent(request providerdouble.Recorded) bool {
 	})
 }
 
-// faults are what is wrong with a trial, each once.
+// faults are the errors of a trial, without duplicates.
 type faults []error
 
 func (f *faults) add(fault error) {
@@ -127,8 +127,8 @@ func (f *faults) add(fault error) {
 	}
 }
 
-// receivedForUsage reports whether the provider got the body of a streamed Chat
-// Completion with nothing but the proxy's wish to hear of usage in it.
+// receivedForUsage reports whether the provider got the body of a streamed Chat Completion with the proxy's
+// request for usage as the only change.
 func (t *Trial) receivedForUsage(exchange Exchange) bool {
 	const wish = `{"include_usage":true}`
 	sent, ok := members(exchange.Body)
@@ -149,7 +149,7 @@ func (t *Trial) receivedForUsage(exchange Exchange) bool {
 	return false
 }
 
-// members returns the members of a JSON object, each with its own bytes.
+// members returns the members of a JSON object, with their original bytes.
 func members(body []byte) (map[string]json.RawMessage, bool) {
 	var found map[string]json.RawMessage
 	err := json.Unmarshal(body, &found)
@@ -162,20 +162,20 @@ func tooLong(refusal error) bool {
 	return regexp.MustCompile(`(?i)too long|maximum context length|context window`).MatchString(refusal.Error())
 }
 
-// toSubagent is in what Codex sends for a subagent that knows the main agent's conversation: its task names
-// it, with its path below the main agent.
+// toSubagent is part of Codex's requests for a subagent with the main agent's conversation: its task has
+// the subagent's name, with its path below the main agent.
 const toSubagent = `"recipient":"/root/`
 
 // isErrand reports whether an exchange belongs to a subagent.
 func (t *Trial) isErrand(exchange Exchange) bool {
-	// The main agent's requests hold the errand too, as the input of its call: there
-	// the prompt stands inside of a tool's input, behind the user's own words.
+	// The main agent's requests hold the errand too. There it is inside the input of a tool call, after the
+	// user's own words.
 	isAlone := bytes.Contains(exchange.Body, []byte(errandMark)) && !bytes.Contains(exchange.Body, []byte(t.Case.says(t.Client)[0]))
 
 	return isAlone || bytes.Contains(exchange.Body, []byte(toSubagent))
 }
 
-// number reads a header that holds a number; 0 if it does not.
+// number parses a header with a number; 0 if it is not one.
 func number(text string) int {
 	value, err := strconv.Atoi(text)
 	if err != nil {
@@ -185,7 +185,7 @@ func number(text string) int {
 	return value
 }
 
-// Keep writes what was seen of a trial into a directory, to be read by a person.
+// Keep writes a trial's exchanges into a directory, for a person to read.
 func (t *Trial) Keep(directory string) error {
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) {

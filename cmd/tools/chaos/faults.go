@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	stopped  = 20 * time.Second // how long what is stopped stands still
-	filled   = 10 * time.Second // and a disk is full
+	stopped  = 20 * time.Second // how long a part is stopped
+	filled   = 10 * time.Second // how long a disk is full
 	slowed   = 10 * time.Second // and a network slow
-	maxAway  = 5 * time.Second  // what is killed is started again within
+	maxAway  = 5 * time.Second  // until a killed part is started again
 	maxPause = 3 * time.Second  // between two faults
-	maxDelay = 300              // of what is sent on a slow network, in milliseconds
+	maxDelay = 300              // of data sent on a slow network, in milliseconds
 )
 
-// fault is something that goes wrong, and is well again when do returns.
+// fault is a failure that lasts until do returns.
 type fault struct {
 	name   string
 	isPair bool
 	do     func(ctx context.Context, random *rand.Rand) error
 }
 
-// faults are all kinds of them.
+// faults are all kinds of faults.
 func (s *stack) faults(talks *talks) []fault {
 	var all []fault
 	for name, part := range s.parts {
@@ -79,10 +79,10 @@ func (s *stack) faults(talks *talks) []fault {
 	return all
 }
 
-// reviveTime bounds how long a PostgreSQL whose disk was full may take to answer again.
+// reviveTime limits how long PostgreSQL may take to answer again after its disk was full.
 const reviveTime = 30 * time.Second
 
-// revive waits until PostgreSQL answers again, and starts it if it ended because its disk was full.
+// revive waits until PostgreSQL answers again, and restarts it if it ended because of its full disk.
 func (s *stack) revive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reviveTime)
 	defer cancel()
@@ -104,14 +104,14 @@ func (s *stack) revive(ctx context.Context) error {
 	}
 }
 
-// stand has a part stand still for a while, its connections open.
+// stand stops a part for a while, with its connections open.
 func stand(ctx context.Context, part part) error {
 	part.signal(syscall.SIGSTOP)
 	defer part.signal(syscall.SIGCONT)
 	return sleep(ctx, stopped)
 }
 
-// restart starts a replica and notes how long that took until it was ready.
+// restart starts a replica and notes the time until it is ready.
 func (s *stack) restart(ctx context.Context, r *replica, talks *talks) error {
 	began := time.Now()
 	if err := r.start(ctx); err != nil {
@@ -121,14 +121,14 @@ func (s *stack) restart(ctx context.Context, r *replica, talks *talks) error {
 		return err
 	}
 	talks.restarted(time.Since(began))
-	if r.older.Load() { // it reads nothing ahead
+	if r.older.Load() { // an older version does not read ahead
 		return talks.warm(ctx, r)
 	}
 	return nil
 }
 
-// roll replaces all replicas one after the other by the version from before, and then by this
-// one again, as a deployment does.
+// roll replaces all replicas one after the other with the older version, and then with this one again, as a
+// deployment does.
 func (s *stack) roll(ctx context.Context, talks *talks) error {
 	if _, err := os.Stat(filepath.Join(s.wanted.programs, "palimpsest-older")); err != nil {
 		fmt.Fprintln(os.Stdout, "  there is no palimpsest-older: the same version is rolled out")
@@ -147,8 +147,8 @@ func (s *stack) roll(ctx context.Context, talks *talks) error {
 	return nil
 }
 
-// fail has every kind of fault happen, in an order and at moments that follow from the seed, and then
-// some of them in pairs.
+// fail runs every kind of fault, in an order and at times determined by the seed, and then some of them in
+// pairs.
 func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 	random := rand.New(rand.NewPCG(wanted.seed, 1)) //nolint:gosec // to be repeated, not to be secret
 	began := time.Now()
@@ -173,7 +173,7 @@ func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 	return sleep(ctx, maxPause)
 }
 
-// shuffled returns the wanted faults in an order that follows from the seed.
+// shuffled returns the selected faults in an order determined by the seed.
 func (s *stack) shuffled(wanted options, talks *talks, random *rand.Rand) []fault {
 	all := slices.DeleteFunc(s.faults(talks), func(one fault) bool { return !strings.Contains(one.name, wanted.onlyFault) })
 	sortByName(all) // maps have no order
@@ -181,7 +181,7 @@ func (s *stack) shuffled(wanted options, talks *talks, random *rand.Rand) []faul
 	return all
 }
 
-// part returns the part that fails: replicas are one.
+// part returns the part to fail. All replicas count as one part.
 func (f fault) part() string {
 	if f.name == "roll" {
 		return "replica"
@@ -189,7 +189,7 @@ func (f fault) part() string {
 	return f.name[strings.LastIndexByte(f.name, ' ')+1:]
 }
 
-// and returns two faults at once. Which replica is ready when depends on the other one then.
+// and combines two faults. It ignores when replicas become ready, because that depends on the other fault.
 func (f fault) and(other fault) fault {
 	return fault{name: f.name + ", " + other.name, isPair: true, do: func(ctx context.Context, random *rand.Rand) error {
 		both, ctx := errgroup.WithContext(ctx)
@@ -201,7 +201,7 @@ func (f fault) and(other fault) fault {
 	}}
 }
 
-// suffer has a fault happen after a while.
+// suffer runs a fault after a while.
 func (s *stack) suffer(ctx context.Context, talks *talks, random *rand.Rand, began time.Time, one fault) error {
 	if err := pause(ctx, random, maxPause); err != nil {
 		return err
@@ -224,8 +224,8 @@ func (s *stack) suffer(ctx context.Context, talks *talks, random *rand.Rand, beg
 	return nil
 }
 
-// supervise starts again what has ended by itself, as systemd does: pgbouncer 1.18 ends when requests are
-// canceled while the database stands still.
+// supervise restarts parts that have ended unasked, as systemd does: pgbouncer 1.18 ends when requests are
+// canceled while the database is stopped.
 func (s *stack) supervise(ctx context.Context) error {
 	for name, part := range s.parts {
 		process, is := part.(*process)
@@ -245,7 +245,7 @@ func pause(ctx context.Context, random *rand.Rand, most time.Duration) error {
 	return sleep(ctx, time.Duration(random.Int64N(int64(most))))
 }
 
-// sleep lets a fault last: real time is what it is about.
+// sleep lets a fault last. It uses real time because the faults need it.
 func sleep(ctx context.Context, long time.Duration) error {
 	select {
 	case <-ctx.Done():

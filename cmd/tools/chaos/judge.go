@@ -20,17 +20,17 @@ import (
 	"palimpsest/pipeline/archive/export"
 )
 
-// outcome is what became of a run.
+// outcome is the result of a run.
 type outcome struct {
 	requests  int // answered to the last byte
 	retries   int // because their replica was killed
 	failures  []string
-	refused   int // prompts that broke a rule of the provider
+	refused   int // prompts that violated a rule of the provider
 	busts     []bust
 	compacted int
 	lanes     int // main ones
 	sessions  int
-	lost      []string // answered, and not recorded or without the answer
+	lost      []string // answered, but unrecorded or recorded without the answer
 	missing   []string
 	ready     []time.Duration
 }
@@ -45,12 +45,11 @@ func (o outcome) String() string {
 		o.requests, o.retries, len(o.failures), o.refused, len(o.busts), o.compacted, o.sessions, o.lanes, len(o.lost), len(o.missing), len(o.ready), slowest.Seconds())
 }
 
-// more is by how much the busts of three replicas may exceed those of one: by a twentieth, and
-// by one for each of three sessions whose prompts lie at the target's edge, since each replica
-// learns by itself how the provider counts.
+// more is how many more busts three replicas may have than one: a twentieth, plus one for each of three
+// sessions with prompts at the target's edge, since each replica learns on its own how the provider counts.
 const more = 3
 
-// judge returns an error that says what must not be.
+// judge returns an error that lists the violations.
 func (o outcome) judge(alone outcome, ready time.Duration) error {
 	var wrong []error
 	for _, failure := range slices.Concat(o.failures, o.lost, o.missing) {
@@ -83,10 +82,10 @@ func (o outcome) besides(other outcome) (lines []string) {
 	return lines
 }
 
-// recordTime bounds how long what was answered may wait to be recorded once all is well.
+// recordTime limits how long answered requests may wait to be recorded after the last fault.
 const recordTime = time.Minute
 
-// look waits until everything is recorded, and compares it with what was sent.
+// look waits until everything is recorded, and compares that with the sent requests.
 func (s *stack) look(ctx context.Context, talks *talks) (outcome, error) {
 	result := outcome{requests: len(talks.answered), retries: talks.retries, failures: talks.failures, ready: talks.ready, refused: s.double.Rejected(), busts: talks.busts}
 	direct, err := s.owner("")
@@ -123,7 +122,7 @@ func (s *stack) look(ctx context.Context, talks *talks) (outcome, error) {
 	return result, err
 }
 
-// missing exports every session, verifies it, and lists what a client sent and no export holds.
+// missing exports every session, verifies it, and lists the messages that clients sent but no export holds.
 func (s *stack) missing(ctx context.Context, talks *talks) ([]string, error) {
 	var list struct {
 		Data []struct{ ID string }
@@ -183,7 +182,7 @@ func (s *stack) exported(ctx context.Context, id string) ([]byte, error) {
 	return lines, err
 }
 
-// sortByName puts faults in the order of their names.
+// sortByName sorts faults by name.
 func sortByName(all []fault) {
 	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.name, b.name) })
 }

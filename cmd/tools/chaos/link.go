@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// link is the way to a part: an address that stays while the part comes back on another one,
-// and on which everything may take longer.
+// link is a proxy in front of a part. Its address stays the same when the part returns on another one, and
+// it can add delay.
 type link struct {
 	listener net.Listener
 	target   atomic.Value // string
-	delay    atomic.Int64 // of what is sent, in nanoseconds
+	delay    atomic.Int64 // of sent data, in nanoseconds
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -61,7 +61,7 @@ func (l *link) connect(near net.Conn) {
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		ways.Go(func() {
 			l.copy(way[1], way[0])
-			_ = way[0].Close() // so that the other way ends, too
+			_ = way[0].Close() // so that the other direction ends, too
 			_ = way[1].Close()
 		})
 	}
@@ -73,7 +73,7 @@ func (l *link) copy(to io.Writer, from io.Reader) {
 	for {
 		n, err := from.Read(buffer)
 		if wait := l.delay.Load(); wait > 0 {
-			time.Sleep(time.Duration(wait)) // the network that this stands for
+			time.Sleep(time.Duration(wait)) // simulates the network
 		}
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {

@@ -1,8 +1,8 @@
-// Command chaos runs three replicas of the real program on a real PostgreSQL, pgbouncer, Redis
-// and S3 server, sends them recorded sessions through a balancer that knows no stickiness, and
-// kills, stops, fills and delays its parts at random. It ends with 1 if a request failed
-// through us, an answer or a byte was lost, or more caches broke than with one replica alone.
-// It needs root, for small disks that can be full.
+// Command chaos runs three replicas of the real program on a real PostgreSQL, pgbouncer, Redis and S3
+// server, sends them recorded sessions through a balancer without stickiness, and kills, stops, fills and
+// delays its parts at random. It ends with 1 if a request failed because of the program, an answer or a
+// byte was lost, or more caches broke than with a single replica. It needs root to create small disks that
+// it can fill.
 package main
 
 import (
@@ -97,7 +97,7 @@ func run(ctx context.Context, wanted options) (err error) {
 	return three.judge(alone, wanted.ready)
 }
 
-// once has all sessions with so many replicas: with several, parts of the stack fail meanwhile.
+// once runs all sessions with a number of replicas. With several, it also runs the faults.
 func once(ctx context.Context, wanted options, dir string, sessions []session, replicas int) (outcome, error) {
 	stack, err := newStack(ctx, wanted, dir, replicas)
 	defer stack.close()

@@ -16,17 +16,17 @@ import (
 	"palimpsest/migrations/localdb"
 )
 
-// part is a server that can be killed, stopped for a while and started again.
+// part is a server that can be killed, stopped for a while and restarted.
 type part interface {
 	start(ctx context.Context) error
 	signal(what syscall.Signal)
 	wait() // until it has ended
 }
 
-// process is a part that is one process.
+// process is a part with a single process.
 type process struct {
 	name    string
-	command func() (*exec.Cmd, string, error) // and the address at which it will listen
+	command func() (*exec.Cmd, string, error) // and its listening address
 	log     string
 	link    *link
 
@@ -80,7 +80,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// listens waits until something takes connections at an address.
+// listens waits until an address accepts connections.
 func listens(ctx context.Context, address string, ended <-chan struct{}) error {
 	for {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
@@ -97,7 +97,7 @@ func listens(ctx context.Context, address string, ended <-chan struct{}) error {
 	}
 }
 
-// free returns an address that nobody has.
+// free returns an unused address.
 func free() (string, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +106,8 @@ func free() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// database is a PostgreSQL server: a kill ends its first process, as one of the whole does.
+// database is a PostgreSQL server. A signal goes to its first process and all children
+// of that.
 type database struct {
 	dir     string
 	link    *link
@@ -115,7 +116,7 @@ type database struct {
 
 func (d *database) start(ctx context.Context) error {
 	if d.cluster != nil {
-		_ = d.cluster.Stop() // lets go of the directory
+		_ = d.cluster.Stop() // releases the directory
 	}
 	var err error
 	if d.cluster, err = localdb.Start(ctx, localdb.Config{Dir: d.dir, Path: os.Getenv("PATH")}); err != nil {
@@ -126,7 +127,7 @@ func (d *database) start(ctx context.Context) error {
 	return err
 }
 
-// address returns where the server listens, which is another one after each start.
+// address returns the server's address, which changes with each start.
 func (d *database) address() (string, error) {
 	content, err := os.ReadFile(filepath.Join(d.dir, "data", "postmaster.pid"))
 	lines := strings.Split(string(content), "\n")
@@ -155,16 +156,16 @@ func (d *database) signal(what syscall.Signal) {
 
 func (d *database) wait() { <-d.cluster.Done() }
 
-// childrenOf returns the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(parent int) []int {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // fails for a malformed pattern only
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // fails only for a malformed pattern
 	var children []int
 	for _, file := range files {
 		content, err := os.ReadFile(file) //nolint:gosec // of the system
 		if err != nil {
 			continue // it has ended
 		}
-		_, rest, _ := strings.Cut(string(content), ") ") // behind the name of the program
+		_, rest, _ := strings.Cut(string(content), ") ") // after the program's name
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			if id, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
 				children = append(children, id)
@@ -174,7 +175,7 @@ func childrenOf(parent int) []int {
 	return children
 }
 
-// disk is a file system of its own that can be full.
+// disk is its own file system, which can be full.
 type disk struct{ dir string }
 
 func newDisk(dir string, megabytes int) (disk, error) {

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// healthEvery and healthTimeout are those of the balancer's looks at a replica.
+// healthEvery and healthTimeout belong to the balancer's health checks of a replica.
 const (
 	healthEvery   = 250 * time.Millisecond
 	healthTimeout = time.Second
 )
 
-// skews are the clocks of the replicas against the machine's, in seconds.
+// skews are the replicas' clock offsets, in seconds.
 func skews() []int { return []int{0, -30, 30} }
 
-// replica is one process of the program. Its addresses stay.
+// replica is one process of the program. Its addresses stay the same.
 type replica struct {
 	process
 
 	number  int
 	address string
 	admin   string
-	older   atomic.Bool // runs the version from before
+	older   atomic.Bool // runs the older version
 	isIn    atomic.Bool // the balancer sends it requests
 	broken  atomic.Int64
 	watched sync.WaitGroup
@@ -37,7 +37,7 @@ type replica struct {
 
 func (r *replica) url() string { return "http://" + r.address }
 
-// addReplica starts a replica with a small disk and a clock of its own.
+// addReplica starts a replica with a small disk and its own clock.
 func (s *stack) addReplica(ctx context.Context, number int) error {
 	name := "replica-" + strconv.Itoa(number)
 	data := filepath.Join(s.dir, name)
@@ -85,8 +85,7 @@ func (s *stack) addReplica(ctx context.Context, number int) error {
 	return r.isReady(ctx)
 }
 
-// variant returns the program that a replica runs: that from before, or that whose clock can
-// be wrong, where there is one.
+// variant returns the replica's program: the older one, or the one with an adjustable clock, if available.
 func (s *stack) variant(r *replica) string {
 	names := []string{"palimpsest"}
 	if len(s.replicas) > 0 && r.number > 0 {
@@ -104,7 +103,7 @@ func (s *stack) variant(r *replica) string {
 	return filepath.Join(s.wanted.programs, names[len(names)-1])
 }
 
-// watch looks at the replica as a balancer does.
+// watch checks the replica's health as a balancer does.
 func (r *replica) watch(ctx context.Context) {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(healthEvery)
@@ -119,8 +118,8 @@ func (r *replica) watch(ctx context.Context) {
 	}
 }
 
-// isReady waits until the balancer has the replica in. One that ends at its start is started
-// again, as a process manager does.
+// isReady waits until the balancer uses the replica. It restarts a replica that ends at its start, as a
+// process manager does.
 func (r *replica) isReady(ctx context.Context) error {
 	for !r.isIn.Load() {
 		select {
@@ -136,7 +135,7 @@ func (r *replica) isReady(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the replica at once; whom it was answering may try again.
+// kill ends the replica at once. Its clients may retry their requests.
 func (r *replica) kill() {
 	r.broken.Add(1)
 	r.signal(syscall.SIGKILL)

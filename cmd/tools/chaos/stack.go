@@ -24,8 +24,8 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// The sizes of the disks, in megabytes. What a replica keeps for the database fits into its
-// own; the database's has room for all that is recorded.
+// The sizes of the disks, in megabytes. A replica's disk has room for the data it keeps for the database;
+// the database's has room for all records.
 const (
 	replicaDisk  = 64
 	databaseDisk = 2048
@@ -47,8 +47,7 @@ type stack struct {
 	closers  []func()
 }
 
-// newStack starts an installation with so many replicas and a workspace whose sessions are
-// compacted.
+// newStack starts an installation with a number of replicas and a workspace whose sessions are compacted.
 func newStack(ctx context.Context, wanted options, dir string, replicas int) (*stack, error) {
 	s := &stack{wanted: wanted, dir: dir, parts: map[string]part{}, links: map[string]*link{}, disks: map[string]disk{}}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL's user passes through
@@ -142,8 +141,8 @@ func (s *stack) owner(through string) (string, error) {
 	return owner.String(), err
 }
 
-// startPooler starts pgbouncer in transaction mode before the logins for requests and jobs,
-// which it makes first.
+// startPooler starts pgbouncer in transaction mode for the logins of requests and jobs, which it creates
+// first.
 func (s *stack) startPooler(ctx context.Context) error {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -233,7 +232,7 @@ server_login_retry = 1
 	})
 }
 
-// program returns a program's name, or its path where that is not in PATH.
+// program returns a program's name, or its path if it is not in PATH.
 func program(name, path string) string {
 	if found, err := exec.LookPath(name); err == nil {
 		return found
@@ -259,7 +258,7 @@ func (s *stack) startS3(ctx context.Context) error {
 	})
 }
 
-// run starts a part that is one process, and remembers it.
+// run starts a part with a single process, and remembers it.
 func (s *stack) run(ctx context.Context, name string, command func(address string) (*exec.Cmd, error)) error {
 	p := &process{name: name, log: filepath.Join(s.dir, name+".log"), link: s.links[name], command: func() (*exec.Cmd, string, error) {
 		address, err := free()

@@ -25,15 +25,15 @@ import (
 	"palimpsest/pipeline/wire/sessiontest"
 )
 
-// session is what one client sends.
+// session is the requests of one client.
 type session struct {
 	name     string
 	body     []byte
 	envelope *wire.Envelope
-	ends     []int // how many messages each request holds
+	ends     []int // number of messages in each request
 }
 
-// readSessions returns recorded sessions, or generated ones where no recordings exist.
+// readSessions returns recorded sessions, or generated ones if there are no recordings.
 func readSessions(wanted options) ([]session, error) {
 	files, err := filepath.Glob(filepath.Join(wanted.data, "transcripts", "*.anthropic.json"))
 	if err != nil {
@@ -66,7 +66,7 @@ func readSessions(wanted options) ([]session, error) {
 		}
 		all = append(all, session{name: name, body: body, envelope: envelope, ends: replay.Ends(digests)})
 	}
-	// The longest are those that are compacted.
+	// Take the longest, because those are compacted.
 	slices.SortFunc(all, func(a, b session) int { return cmp.Or(len(b.body)-len(a.body), strings.Compare(a.name, b.name)) })
 	all = all[:min(len(all), wanted.sessions)]
 	for i := range all {
@@ -80,22 +80,22 @@ type talks struct {
 	stack    *stack
 	sessions []session
 	seed     uint64
-	during   atomic.Value  // string: the fault that is going on
-	hurry    chan struct{} // closed once nothing fails any more
+	during   atomic.Value  // string: the current fault
+	hurry    chan struct{} // closed after the last fault
 
 	mu       sync.Mutex
-	answered []string // ids of requests whose clients had all of the answer
+	answered []string // ids of requests whose clients received the full answer
 	failures []string
 	retries  int
 	ready    []time.Duration
 	busts    []bust
 }
 
-// bust is a request whose prompt did not go on from the one before it.
+// bust is a request whose prompt did not extend the one before it.
 type bust struct {
 	session string
 	step    int
-	where   string // the replica, and what went wrong then
+	where   string // the replica, and the fault at the time
 }
 
 func newTalks(stack *stack, sessions []session, seed uint64) *talks {
@@ -104,7 +104,7 @@ func newTalks(stack *stack, sessions []session, seed uint64) *talks {
 	return t
 }
 
-// run has all sessions to their end. While faults happen, requests are spread over that time.
+// run runs all sessions to their end. While faults happen, it spreads the requests over that time.
 func (t *talks) run(ctx context.Context) {
 	var talking sync.WaitGroup
 	for i, one := range t.sessions {
@@ -113,7 +113,7 @@ func (t *talks) run(ctx context.Context) {
 	talking.Wait()
 }
 
-// thinks is how long a client thinks at most before its next request.
+// thinks is the maximum pause of a client before its next request.
 const thinks = 8 * time.Second
 
 func (t *talks) talk(ctx context.Context, number int, one session) {
@@ -129,7 +129,7 @@ func (t *talks) talk(ctx context.Context, number int, one session) {
 			return
 		}
 		if random.IntN(2) == 0 {
-			continue // a tool has answered at once
+			continue // tools answer at once
 		}
 		select {
 		case <-t.hurry:
@@ -138,11 +138,11 @@ func (t *talks) talk(ctx context.Context, number int, one session) {
 	}
 }
 
-// tries is how often a client sends a request whose connection was cut.
+// tries is how often a client sends a request if its connection is cut.
 const tries = 5
 
-// ask sends a request to a replica that is in until it is answered. What a client has to try
-// again because the replica was killed is no failure.
+// ask sends a request to an available replica until it is answered. A retry after the kill of a replica is
+// not a failure.
 func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, step int, body []byte) {
 	busts := t.stack.double.BustCount(name)
 	for range tries {
@@ -165,7 +165,7 @@ func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, step in
 		case err == nil:
 			t.note(func() { t.answered = append(t.answered, id) })
 			return
-		case refused(err): // as every balancer does, it asks another one
+		case refused(err): // try another replica, as every balancer does
 			r.isIn.Store(false)
 		case r.broken.Load() != kills:
 			t.note(func() { t.retries++ })
@@ -181,7 +181,7 @@ func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, step in
 	})
 }
 
-// pick returns any replica that is in.
+// pick returns any available replica.
 func (t *talks) pick(ctx context.Context, random *rand.Rand) *replica {
 	for {
 		var in []*replica
@@ -199,7 +199,7 @@ func (t *talks) pick(ctx context.Context, random *rand.Rand) *replica {
 	}
 }
 
-// requestTime bounds one request: more than what stands still does so for.
+// requestTime limits one request. It exceeds the time for which a part is stopped.
 const requestTime = 3 * stopped
 
 func (t *talks) send(ctx context.Context, r *replica, name string, body []byte) (id string, err error) {
@@ -230,15 +230,14 @@ func (t *talks) send(ctx context.Context, r *replica, name string, body []byte) 
 	return id, err
 }
 
-// warm sends a replica one request, so that it has read the workspace's settings before anything
-// fails: what a process has never read it cannot know while the database is away, and says so
-// with a 503, see docs/operations.md.
+// warm sends a replica one request, so that the replica has read the workspace's settings before the first
+// fault. Otherwise it answers 503 while the database is away, see docs/operations.md.
 func (t *talks) warm(ctx context.Context, r *replica) error {
 	_, err := t.send(ctx, r, "warm", []byte(`{"model":"claude-sonnet-4-5","max_tokens":16,"messages":[{"role":"user","content":"ping"}]}`))
 	return err
 }
 
-// refused reports whether nobody took a connection.
+// refused reports whether the connection was refused.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
@@ -253,7 +252,7 @@ func (t *talks) restarted(took time.Duration) {
 	t.note(func() { t.ready = append(t.ready, took) })
 }
 
-// forget takes back what was noted of the starts after the first so many.
+// forget discards the noted starts after the first ones.
 func (t *talks) forget(after int) {
 	t.note(func() { t.ready = t.ready[:after] })
 }

@@ -20,8 +20,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Engine is how long our own work on a large body takes at an epoch, the archive
-// apart.
+// Engine is the time of our own work on a large body at an epoch, without the archive.
 type Engine struct {
 	Bytes int           `json:"bytes"`
 	First time.Duration `json:"first_ns"` // no message was known
@@ -29,8 +28,7 @@ type Engine struct {
 	P99   time.Duration `json:"p99_ns"`
 }
 
-// Epoch makes an epoch of a body of about 800 KB so many times, each in a session
-// of its own.
+// Epoch runs an epoch of a body of about 800 KB a number of times, each in its own session.
 func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
 	generated := sessiontest.Generate(1, sessiontest.Options{Turns: 300, Parallel: true, TargetTokens: 210_000})
 	body := generated.Body(generated.Steps() - 1)

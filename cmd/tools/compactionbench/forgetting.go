@@ -15,44 +15,44 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// How far behind a compaction is looked, in requests.
+// How many requests after a compaction are checked.
 const (
 	namesWithin = 10
 	editsWithin = 20
 )
 
-// The cost of getting something again, in tokens of the model: what asks for it and the result
-// that the client reads at most.
+// The cost of getting something again, in tokens of the model: the call, and the maximum that the client
+// reads of the result.
 const (
 	askingAgain = 60
 	resultAgain = 4_000
 )
 
-// Forgetting is what of the history the prompts behind compactions still say: our prompts, and
-// those of a sliding window that has as many tokens, the newest messages and nothing else.
+// Forgetting measures how much of the history the prompts after compactions still contain: our prompts, and
+// those of a sliding window with as many tokens, which has only the newest messages.
 type Forgetting struct {
 	Compactions int
 	Verbatim    []int // turns left word for word by each compaction
-	Cliffs      int   // compactions that leave nothing between word for word and one line for a block
+	Cliffs      int   // compactions without a level between word for word and one line for a block
 
 	Ours, Sliding, Client Kept
 
 	Bill     Bill // of the prompts
 	Original Bill // of the prompts without compaction
-	Itself   Bill // of those of a client that compacts itself, and of its summaries
+	Itself   Bill // of a client that compacts itself, including its summaries
 	Requests int
 }
 
-// Kept is what one way to compact keeps.
+// Kept counts the content that one way to compact keeps.
 type Kept struct {
-	Names      Share   // identifiers that the next requests use
-	Unrepeated Share   // and that nothing newer than the compaction says
-	Edits      Share   // replaced texts that were seen before the compaction alone: all of their lines
+	Names      Share   // identifiers used by the next requests
+	Unrepeated Share   // and that no message since the compaction repeats
+	Edits      Share   // replaced texts last seen before the compaction: all of their lines
 	Typed      Share   // typed messages word for word
 	Second     Share   // the second newest typed message
 	Tasks      Share   // open tasks
-	Recoveries int     // messages that have to be got again
-	Recovery   float64 // what that costs, in tokens of plain input
+	Recoveries int     // messages to get again
+	Recovery   float64 // its cost, in tokens of plain input
 }
 
 func (k *Kept) add(other *Kept) {
@@ -78,9 +78,9 @@ func (f *Forgetting) Add(other *Forgetting) {
 	f.Requests += other.Requests
 }
 
-// standing is what a compaction left, until the next one.
+// standing is the result of a compaction, until the next one.
 type standing struct {
-	length  int // messages of the conversation then
+	length  int // messages of the conversation at the time
 	request int // its index
 	sides   []side
 }
@@ -89,13 +89,13 @@ type standing struct {
 type side struct {
 	kept *Kept
 	text string // of the prompt
-	base string // its paths below this one are written without it; empty: all are in full
+	base string // its file names are relative to this path; "" if all are in full
 
-	named    map[string]bool // identifiers that were found to be missing
-	recalled map[int]bool    // messages that were got again
+	named    map[string]bool // identifiers found missing
+	recalled map[int]bool    // messages already got again
 }
 
-// Forget replays a talk and measures what its compactions forget.
+// Forget replays a talk and measures the content that its compactions forget.
 func (b *Bench) Forget(ctx context.Context, talk *Talk, prices Prices, pace Pace) (*Forgetting, error) {
 	r, err := read(talk, b.counter)
 	if err != nil {
@@ -164,7 +164,7 @@ func newSide(kept *Kept, text string) side {
 	return side{kept: kept, text: text, base: baseOf(text), named: map[string]bool{}, recalled: map[int]bool{}}
 }
 
-// textOf returns what messages say.
+// textOf returns the text of messages.
 func textOf(messages []message) string {
 	var text strings.Builder
 	for i := range messages {
@@ -173,7 +173,7 @@ func textOf(messages []message) string {
 	return text.String()
 }
 
-// compacted notes what a compaction leaves.
+// compacted notes the content that a compaction leaves.
 func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
 	f.Compactions++
 	f.Verbatim = append(f.Verbatim, step.Levels[0])
@@ -201,7 +201,7 @@ func (f *Forgetting) noteKept(r *reading, now *standing) {
 	}
 }
 
-// used looks at what the model did behind a request for what it took from before the compaction.
+// used checks which content from before the compaction the model used after a request.
 func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64, prices Prices) {
 	if request+1 >= len(r.ends) {
 		return
@@ -220,8 +220,8 @@ func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64
 	}
 }
 
-// takenUp returns the identifiers that the model took up behind a request, and whether something
-// newer than the compaction says them.
+// takenUp returns the identifiers that the model used after a request, and whether a message since the
+// compaction contains them.
 func (r *reading) takenUp(now *standing, request int) map[string]bool {
 	newer := map[string]bool{}
 	for _, names := range r.names.All[now.length:r.ends[request]] {
@@ -238,7 +238,7 @@ func (r *reading) takenUp(now *standing, request int) map[string]bool {
 	return isNewer
 }
 
-// lacks notes which identifiers a prompt has, and returns the messages that say the others.
+// lacks notes which identifiers a prompt has, and returns the messages with the missing ones.
 func (s *side) lacks(r *reading, now *standing, names map[string]bool, request int) []int {
 	var messages []int
 	for name, isNewer := range names {
@@ -257,14 +257,14 @@ func (s *side) lacks(r *reading, now *standing, names map[string]bool, request i
 	return messages
 }
 
-// edit is a text that the model replaced, with the message that showed it.
+// edit is a text that the model replaced, with the message that contained it.
 type edit struct {
 	lines  []string
 	source int
 }
 
-// edited returns the texts that the model replaced behind a request and that were seen before the
-// compaction alone.
+// edited returns the texts that the model replaced after a request and that it last saw before the
+// compaction.
 func (r *reading) edited(now *standing, request int) []edit {
 	var edits []edit
 	for _, text := range replacedIn(r.messages[r.ends[request]:r.ends[request+1]]) {
@@ -279,8 +279,8 @@ func (r *reading) edited(now *standing, request int) []edit {
 	return edits
 }
 
-// lacksLines notes which replaced texts a prompt has, if they count, and returns the messages that
-// show the others.
+// lacksLines notes which replaced texts a prompt has, if they count, and returns the messages with the
+// missing ones.
 func (s *side) lacksLines(edits []edit, isCounted bool) []int {
 	var messages []int
 	for _, one := range edits {
@@ -295,7 +295,7 @@ func (s *side) lacksLines(edits []edit, isCounted bool) []int {
 	return messages
 }
 
-// lastWith returns the newest of the first messages that has a name.
+// lastWith returns the newest of the first messages that contains a name.
 func (r *reading) lastWith(name string, length int) int {
 	for i := length - 1; i >= 0; i-- {
 		if slices.Contains(r.names.All[i], name) {
@@ -305,7 +305,7 @@ func (r *reading) lastWith(name string, length int) int {
 	return 0
 }
 
-// seen returns the newest message of a range that has all lines; -1 if none has.
+// seen returns the newest message of a range with all lines, or -1.
 func (r *reading) seen(lines []string, from, to int) int {
 	for i := to - 1; i >= from; i-- {
 		if containsAll(textOf(r.messages[i:i+1]), lines) {
@@ -324,7 +324,7 @@ func containsAll(text string, lines []string) bool {
 	return true
 }
 
-// linesOf returns the lines of a text that say something.
+// linesOf returns the nontrivial lines of a text.
 func linesOf(text string) []string {
 	const least = 4
 	var lines []string
@@ -336,7 +336,7 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// replacedIn returns the texts that calls of messages replace in files.
+// replacedIn returns the texts that messages' tool calls replace in files.
 func replacedIn(messages []message) []string {
 	var texts []string
 	for i := range messages {
@@ -373,7 +373,7 @@ func replaced(texts []string, value any) []string {
 	return texts
 }
 
-// typed returns what a person typed in the first messages, but for what is as long as a paste.
+// typed returns a person's text in the first messages, except texts as long as a paste.
 func (r *reading) typed(length int) []string {
 	const paste = 4_000
 	var all []string
@@ -395,7 +395,7 @@ func (r *reading) typed(length int) []string {
 	return all
 }
 
-// openTasks returns the subjects of the tasks that are open after the first messages.
+// openTasks returns the subjects of the open tasks after the first messages.
 func (r *reading) openTasks(length int) []string {
 	var listed []string
 	created, order := map[string]string{}, []string{}
@@ -446,7 +446,7 @@ func (r *reading) openTasks(length int) []string {
 	return listed
 }
 
-// WithFixed returns a talk behind a system prompt that is so many tokens of o200k longer.
+// WithFixed returns a talk with a system prompt longer by a number of o200k tokens.
 func (t Talk) WithFixed(more int) (Talk, error) {
 	if more == 0 {
 		return t, nil

@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// apart are recorded sessions that nothing may be tuned on: what is measured on them alone says
-// whether a change helps elsewhere.
+// apart are recorded sessions excluded from tuning, so that only their figures show whether a change helps
+// elsewhere.
 var apart = []string{"cc-joined-bc", "cc-joined-f0", "cc-single-f4", "cc-single-ec", "cc-manysmall-18", "openhands-multiswe-2"}
 
-// fixedTokens is what some clients send before the conversation, as system prompt and tools, in
-// o200k tokens: Claude Code about 25,000 of the model's.
+// fixedTokens is the size of some clients' system prompt and tools, in o200k tokens: Claude Code's have
+// about 25,000 of the model's.
 const fixedTokens = 19_000
 
-// Forgotten is what is forgotten of some sessions in one window.
+// Forgotten holds the results for some sessions in one window.
 type Forgotten struct {
 	Window  int
-	Fixed   int  // o200k tokens before the conversation that were added
-	IsApart bool // of the sessions that nothing is tuned on
+	Fixed   int  // o200k tokens added before the conversation
+	IsApart bool // of the sessions excluded from tuning
 	Forgetting
 }
 
-// AllForgotten is Forgotten for each window, each fixed part, and both parts of the sessions.
+// AllForgotten holds a Forgotten for each window, each fixed part, and both parts of the sessions.
 type AllForgotten []Forgotten
 
 // Forgotten measures on the recorded sessions of a directory.
@@ -54,7 +54,7 @@ func (b *Bench) Forgotten(ctx context.Context, suite Suite) (AllForgotten, error
 	return all, nil
 }
 
-// forgetAll adds up the sessions of one part.
+// forgetAll sums the sessions of one part.
 func (b *Bench) forgetAll(ctx context.Context, files []string, sum *Forgotten) error {
 	found := make([]*Forgetting, len(files))
 	group, ctx := errgroup.WithContext(ctx)
@@ -106,8 +106,8 @@ func (all AllForgotten) Markdown() string {
 	return text.String()
 }
 
-// verbatim returns how many turns compactions left word for word: a tenth, the half and nine
-// tenths of them that many at most.
+// verbatim returns quantiles of the number of turns that compactions left word for word: 10, 50 and 90
+// percent.
 func (f *Forgetting) verbatim() string {
 	if len(f.Verbatim) == 0 {
 		return "–"

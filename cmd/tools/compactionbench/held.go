@@ -2,8 +2,7 @@ package compactionbench
 
 import "bytes"
 
-// held returns how many of the names that the turn behind a request takes up from earlier
-// messages its prompt has.
+// held counts the names from earlier messages that the turn after a request uses and its prompt has.
 func (r *reading) held(request int, has func(name string) bool) Share {
 	if request+1 >= len(r.ends) {
 		return Share{}

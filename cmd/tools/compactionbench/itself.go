@@ -8,8 +8,8 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// forgetItself measures a client that compacts itself. What a model writes in its summary is not
-// known: it is taken to hold what people typed, the newest first, and the ledger, half of each.
+// forgetItself measures a client that compacts itself. Since the text of a model's summary is
+// unknown, it assumes that half is people's messages, the newest first, and half is the ledger.
 func (f *Forgetting) forgetItself(r *reading, prices Prices, pace Pace) {
 	client := &selfCompacting{reading: r}
 	f.Itself, _ = charge(r, client, prices, pace)
@@ -31,7 +31,7 @@ func (f *Forgetting) forgetItself(r *reading, prices Prices, pace Pace) {
 	}
 }
 
-// summarized returns what a client's summary of the first messages is taken to say.
+// summarized returns the assumed text of a client's summary of the first messages.
 func (r *reading) summarized(length int) string {
 	var text strings.Builder
 	left := int(selfSummary / r.model.TokensPerO200k / 2)

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// millionWindow is a window that no session comes near.
+	// millionWindow is a window far larger than every session.
 	millionWindow = 1_000_000
-	// longSession is from how many tokens of its largest prompt on a session is a long one.
+	// longSession is the minimum of tokens in the largest prompt of a long session.
 	longSession = 100_000
 )
 
-// Variant is a way to set Ours.
+// Variant is a configuration of our policy.
 type Variant struct {
 	Name   string
 	Change func(*ipc.Config)
 }
 
-// BreakEven returns the rule of rent or buy above so many tokens.
+// BreakEven returns the rule of rent or buy above a number of tokens.
 func BreakEven(minContext int) Variant {
 	return Variant{fmt.Sprintf("break-even above %dk", minContext/1000), func(config *ipc.Config) {
 		config.Trigger, config.MinContext = ipc.TriggerBreakEven, minContext
 	}}
 }
 
-// Windowed returns the rule of the window, in one that is set by hand; 0: the model's own.
+// Windowed returns the rule of the window, with a window set by hand; 0 means the model's own.
 func Windowed(window int) Variant {
 	name := "window"
 	if window > 0 {
@@ -43,7 +43,7 @@ func Windowed(window int) Variant {
 	return Variant{name, func(config *ipc.Config) { config.ContextWindow = ipc.Window(window) }}
 }
 
-// curve are the variants whose cost is set against their fidelity.
+// curve are the variants whose cost is compared with their fidelity.
 func curve() []Variant {
 	var variants []Variant
 	for _, minContext := range []int{25_000, 50_000, 100_000, 200_000} {
@@ -62,13 +62,13 @@ func (b *Bench) with(variant Variant) pipeline.Config {
 	return config
 }
 
-// Vast is what came of sessions in a window that they do not come near.
+// Vast holds the results of sessions in a window that they do not come near.
 type Vast struct {
 	Rows      []Row       `json:"rows"`
 	Hindsight []Hindsight `json:"hindsight"`
 }
 
-// Condition is what a session is charged under.
+// Condition is the prices and pace of a session.
 type Condition struct {
 	Prices Prices
 	Pace   Pace
@@ -120,8 +120,8 @@ func (b *Bench) Vast(ctx context.Context, suite Suite) (*Vast, error) {
 	return &all, nil
 }
 
-// vast runs all policies and variants on a session; quickly the rule of rent or buy alone,
-// with a cache of five minutes.
+// vast runs all policies and variants on a session; quickly, it runs only the rule of rent or buy, with a
+// cache of five minutes.
 func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) {
 	r, err := read(talk, b.counter)
 	if err != nil {
@@ -162,8 +162,8 @@ func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) 
 	return found, nil
 }
 
-// charge returns a row for each policy and variant. What prompts hold of what later turns
-// take up is looked at where the curve is drawn.
+// charge returns a row for each policy and variant. Under the conditions of the curve, it also counts which
+// content of their prompts later turns take up.
 func (b *Bench) charge(ctx context.Context, r *reading, under Condition, variants []Variant) ([]Row, error) {
 	r.looksBack = under.Pace == Warm() && under.Prices == Anthropic()
 	var rows []Row

@@ -7,8 +7,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// baseOf returns the folder whose files a prompt names by what follows it; empty if it names all in
-// full.
+// baseOf returns the folder that a prompt's file names are relative to; "" if they are all in full.
 func baseOf(prompt string) string {
 	_, base, _ := strings.Cut(prompt, "\nPaths below ")
 	base, _, isTold := strings.Cut(base, " are written without it.\n")
@@ -27,8 +26,8 @@ func (s *side) has(name string) bool {
 	return s.base != "" && isBelow && strings.Contains(s.text, below)
 }
 
-// isOfTools reports whether a name is that of a tool or of an argument: these stand in the tools'
-// definitions, which each prompt has.
+// isOfTools reports whether a name belongs to a tool or an argument. Those are in the tools' definitions,
+// which each prompt has.
 func (r *reading) isOfTools(name string) bool {
 	if r.ofTools == nil {
 		r.ofTools = map[string]bool{}
@@ -44,7 +43,7 @@ func (r *reading) isOfTools(name string) bool {
 	return r.ofTools[name]
 }
 
-// addArguments notes the names of a call's arguments, and of what stands in their lists.
+// addArguments notes the names of a call's arguments, and of the values in their lists.
 func (r *reading) addArguments(value json.RawMessage) {
 	var members map[string]json.RawMessage
 	var list []json.RawMessage

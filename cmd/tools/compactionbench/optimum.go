@@ -12,11 +12,11 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// cuts are what a compaction with each request of a talk would leave, in the model's
-// tokens; 0 where none is worth making, or the prompt is too small to be touched.
+// cuts are the prompt sizes after a compaction with each request of a talk, in the model's tokens; 0 if a
+// compaction is not worthwhile, or the prompt is too small.
 type cuts []float64
 
-// cutsOf plans a compaction of the originals with each request that is above minContext.
+// cutsOf plans a compaction of the originals with each request above minContext.
 func cutsOf(ctx context.Context, r *reading, config pipeline.Config) (cuts, error) {
 	module := ipc.New(r.counter.Message).Remembering()
 	left := make(cuts, len(r.ends))
@@ -37,8 +37,7 @@ func cutsOf(ctx context.Context, r *reading, config pipeline.Config) (cuts, erro
 	return left, nil
 }
 
-// exchange returns the first length messages of a talk as a request that a lane without
-// a past sends.
+// exchange returns the first length messages of a talk as a request from a lane without history.
 func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, error) {
 	request, err := r.codec.Request(r.body)
 	if err != nil {
@@ -57,11 +56,10 @@ func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, 
 	return exchange, nil
 }
 
-// optimum returns what the prompts of a talk cost up to each request, in tokens of plain
-// input, where compactions happen at the best moments in hindsight had the talk ended there,
-// of prompts above floor tokens. It is dynamic programming: cheapest[j] is the least that all
-// requests so far can have cost where the last cut was made with request j, and
-// cheapest[len(ends)] where none was.
+// optimum returns the cost of a talk's prompts up to each request, in tokens of plain input, with
+// compactions at the best moments in hindsight had the talk ended there. It compacts only prompts above
+// floor tokens. It is dynamic programming: cheapest[j] is the minimum cost of all requests so far with the
+// last cut at request j, and cheapest[len(ends)] without a cut.
 func (r *reading) optimum(left cuts, prices Prices, pace Pace, floor float64) []float64 {
 	n := len(r.ends)
 	cheapest, optima := make([]float64, n+1), make([]float64, n)
@@ -89,8 +87,8 @@ func (r *reading) optimum(left cuts, prices Prices, pace Pace, floor float64) []
 	return optima
 }
 
-// since returns the tokens of a request's prompt where the last cut was made with request
-// j, which is no request where there was none.
+// since returns the tokens of a request's prompt with the last cut at request j; j is len(left) without a
+// cut.
 func (r *reading) since(left cuts, j, request int) float64 {
 	if request < 0 {
 		return 0
@@ -101,7 +99,7 @@ func (r *reading) since(left cuts, j, request int) float64 {
 	return left[j] + r.tokens(r.sums[r.ends[request]]-r.sums[r.ends[j]])
 }
 
-// charged returns what a prompt costs of which so many tokens were in the last one.
+// charged returns the cost of a prompt that shares a number of tokens with the last one.
 func charged(prices Prices, shared, size float64, isWarm bool) float64 {
 	if !isWarm {
 		return prices.Write * size
@@ -109,19 +107,19 @@ func charged(prices Prices, shared, size float64, isWarm bool) float64 {
 	return prices.Read*min(shared, size) + prices.Write*max(0, size-shared)
 }
 
-// Hindsight is how a session's cost by the rule of rent or buy stands to that of the best
-// moments in hindsight.
+// Hindsight compares a session's cost by the rule of rent or buy with that of the best moments in
+// hindsight.
 type Hindsight struct {
 	Session string  `json:"session"`
 	Prices  string  `json:"prices"`
 	Pace    string  `json:"pace"`
 	Cost    float64 `json:"cost"`
-	Optimum float64 `json:"optimum"` // of the moments at which the rule may act: above minContext
+	Optimum float64 `json:"optimum"` // with only the moments at which the rule may act: above minContext
 	Free    float64 `json:"free"`    // of all moments
-	Worst   float64 `json:"worst"`   // times the optimum where the session ends after the worst of its requests
+	Worst   float64 `json:"worst"`   // as a multiple of the optimum, if the session ends after its worst request
 }
 
-// hindsight sets what a talk cost after each request beside the best moments.
+// hindsight compares the cost of a talk after each request with that of the best moments.
 func (r *reading) hindsight(bill *Bill, left cuts, under Condition, minContext int) Hindsight {
 	optima, free := r.optimum(left, under.Prices, under.Pace, float64(minContext)), r.optimum(left, under.Prices, under.Pace, 0)
 	last := len(optima) - 1
@@ -134,8 +132,8 @@ func (r *reading) hindsight(bill *Bill, left cuts, under Condition, minContext i
 	return found
 }
 
-// Hindsight returns how what the rule of rent or buy costs on a talk stands to the best
-// moments, under each condition.
+// Hindsight compares the cost of a talk by the rule of rent or buy with that of the best moments, under
+// each condition.
 func (b *Bench) Hindsight(ctx context.Context, talk *Talk, under ...Condition) ([]Hindsight, error) {
 	r, err := read(talk, b.counter)
 	if err != nil {
@@ -157,9 +155,9 @@ func (b *Bench) Hindsight(ctx context.Context, talk *Talk, under ...Condition) (
 	return found, nil
 }
 
-// Ratio returns how many times the optimum the rule costs.
+// Ratio returns the rule's cost as a multiple of the optimum.
 func (h *Hindsight) Ratio() float64 { return h.Cost / h.Optimum }
 
-// RatioFree returns how many times the rule costs what the best moments would, were
-// prompts below minContext not left alone.
+// RatioFree returns the rule's cost as a multiple of the best moments' cost if prompts below minContext
+// could be compacted too.
 func (h *Hindsight) RatioFree() float64 { return h.Cost / h.Free }

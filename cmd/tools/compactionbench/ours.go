@@ -14,23 +14,23 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// epochsWatched is the epoch after which is looked at what has survived.
+// epochsWatched is the epoch after which survival is measured.
 const epochsWatched = 30
 
 // proxied is a talk that went through the proxy's pipeline.
 type proxied struct {
 	bill      Bill
 	epochs    int
-	cold      int // of them, found nothing in the cache that was theirs to break
+	cold      int // epochs that found the provider's cache cold, so that they broke no prefix
 	invalid   int
-	faults    []string // the first complaints of the provider
-	intact    Share    // newest messages that were sent as they came
-	originals Share    // archived messages that come back as they were sent
+	faults    []string // the provider's first complaints
+	intact    Share    // newest messages sent unchanged
+	originals Share    // archived messages that come back unchanged
 	recall    pipelinetest.Recall
 	last      []byte // last body
 	watched   survival
 	elapsed   []time.Duration
-	untouched Share  // requests that were sent as they came
+	untouched Share  // requests sent unchanged
 	after     []int  // tokens of the prompt after each epoch
 	levels    [4]int // turns at each level in the last request
 }
@@ -65,7 +65,7 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 	return p, nil
 }
 
-// add takes in one request.
+// add adds one request.
 func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 	p.bill.add(prices, r.tokens(step.Sent.Use.Read), r.tokens(step.Sent.Use.Write), 0)
 	if step.Bust {
@@ -107,7 +107,7 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 	return nil
 }
 
-// percentile returns a request's time that so many percent stay below.
+// percentile returns a percentile of the requests' times.
 func (p *proxied) percentile(percent int) time.Duration {
 	if len(p.elapsed) == 0 {
 		return 0

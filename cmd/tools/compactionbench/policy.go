@@ -22,21 +22,21 @@ const (
 	Ours           = "palimpsest"
 )
 
-// policy decides what is sent of a conversation.
+// policy determines the prompts of a conversation.
 type policy interface {
-	// prompts returns what is sent when the conversation has so many messages: one
-	// prompt, or the request for a summary before it. Lengths only grow.
+	// prompts returns the prompts to send when the conversation has length messages: one prompt, or the
+	// request for a summary before it. Lengths only grow.
 	prompts(length int) []sending
 }
 
-// sending is one prompt without what precedes every one, and the tokens of its
-// answer where the policy has it written for its own sake.
+// sending is one prompt without the common start of all prompts, and the tokens of its answer if the policy
+// requested it for its own use.
 type sending struct {
 	forms  []*form
 	output float64
 }
 
-// charge returns what a policy's prompts of a whole talk come to, and the last one.
+// charge returns the cost of a policy's prompts for a whole talk, and the last one.
 func charge(r *reading, policy policy, prices Prices, pace Pace) (Bill, []*form) {
 	var bill Bill
 	cache := replay.Cache{TTL: prices.TTL}
@@ -66,14 +66,14 @@ func charge(r *reading, policy policy, prices Prices, pace Pace) (Bill, []*form)
 	return bill, last
 }
 
-// untouched sends every message as it is, however long that becomes.
+// untouched sends every message unchanged, without a limit.
 type untouched struct{ *reading }
 
 func (u untouched) prompts(length int) []sending {
 	return []sending{{forms: u.originals(0, length)}}
 }
 
-// originals returns messages as they are.
+// originals returns unchanged messages.
 func (r *reading) originals(from, to int) []*form {
 	forms := make([]*form, 0, to-from)
 	for i := from; i < to; i++ {
@@ -82,24 +82,24 @@ func (r *reading) originals(from, to int) []*form {
 	return forms
 }
 
-// What a client that compacts itself does, as Claude Code does it.
+// The parameters of a client that compacts itself, after Claude Code.
 const (
 	selfShare   = cost.SelfCompacts // of the window, above which it has its history summarized
 	selfSummary = cost.SelfSummary  // tokens of the summary
 	selfAsking  = 500               // tokens of the request for it
 
-	selfTokens = 150_000 // above which it has that done whatever the window, as providers' own compaction does
+	selfTokens = 150_000 // limit above which it compacts regardless of the window, as providers' own compaction does
 )
 
-// selfCompacting is a client that has the model summarise the history, goes on
-// from the summary and the newest turn, and forgets the rest.
+// selfCompacting is a client that has the model summarize the history, continues from the summary and the
+// newest turn, and forgets the rest.
 type selfCompacting struct {
 	*reading
 
-	most        float64 // tokens of the model that no prompt exceeds; 0: selfShare of the window
+	most        float64 // maximum size of a prompt, in the model's tokens; 0: selfShare of the window
 	compactions int
 	summary     *form
-	from        int // messages before this one are in the summary
+	from        int // messages before this index are in the summary
 }
 
 func (s *selfCompacting) prompts(length int) []sending {
@@ -128,16 +128,16 @@ func (s *selfCompacting) forms(length int) []*form {
 	return append([]*form{s.summary}, rest...)
 }
 
-// made returns a message of so many tokens of the model that no other one equals.
+// made returns a unique message with a number of the model's tokens.
 func (s *selfCompacting) made(name string, size float64) *form {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(name), uint64(s.compactions))) //nolint:gosec // counts up from 1
 	return &form{Piece: replay.Piece{Sum: sum, Tokens: int(size / s.model.TokensPerO200k)}}
 }
 
-// kept is how many of the newest turns the stateless policies leave alone.
+// kept is how many of the newest turns the stateless policies leave unchanged.
 const kept = 5
 
-// masking leaves a placeholder of every tool result but those of the newest turns.
+// masking replaces every tool result with a placeholder except in the newest turns.
 type masking struct {
 	*reading
 
@@ -166,15 +166,14 @@ func (m *masking) mask(index int) *form {
 	return m.masked[index]
 }
 
-// What a provider's context editing does, as Anthropic's clear_tool_uses does it: it
-// remembers nothing, and a prompt that comes in above the threshold goes on without the
-// results of all tool uses but the newest.
+// The parameters of a provider's context editing, after Anthropic's clear_tool_uses. It is stateless: a
+// prompt above the threshold continues without the results of all tool uses except the newest.
 const (
 	editedAbove = 100_000 // tokens
 	editedKeeps = 3       // messages with results
 )
 
-// contextEditing clears old tool results of prompts that are large.
+// contextEditing clears old tool results of large prompts.
 type contextEditing struct{ masking }
 
 func (c *contextEditing) prompts(length int) []sending {
@@ -211,7 +210,7 @@ func (r *reading) withResults(index int, change func(string) string) *form {
 	return r.formOf(message)
 }
 
-// formOf returns a message that was changed as it is sent.
+// formOf returns a changed message in its sent form.
 func (r *reading) formOf(message conversation.Message) *form {
 	var text []byte
 	for i := range message.Blocks {

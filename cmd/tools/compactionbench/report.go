@@ -49,7 +49,7 @@ func policyTable(rows []Row) string {
 	return text.String()
 }
 
-// kind says how large the prompts of a session become without a policy.
+// kind classifies sessions by the size of their prompts without a policy.
 type kind int
 
 const (
@@ -62,8 +62,7 @@ func (k kind) String() string {
 	return [...]string{"longer than the window", "above the target", "below the target"}[k]
 }
 
-// kindOf returns the kind of a session whose largest prompt has such a share of what
-// it may have.
+// kindOf returns the kind of a session from its largest prompt as a share of the limit.
 func kindOf(largest float64) kind {
 	switch {
 	case largest > 1:
@@ -75,7 +74,7 @@ func kindOf(largest float64) kind {
 	}
 }
 
-// fieldTable sums real sessions up by kind, window, pace and policy.
+// fieldTable sums real sessions by kind, window, pace and policy.
 func fieldTable(rows []Row) string {
 	type key struct {
 		window       int
@@ -135,7 +134,7 @@ func fieldTable(rows []Row) string {
 	return text.String()
 }
 
-// grouped cuts rows into those of one comparison.
+// grouped groups rows by comparison.
 func grouped(rows []Row) [][]Row {
 	var groups [][]Row
 	start := 0
@@ -170,7 +169,7 @@ func sessionTable(rows []Row) string {
 	return text.String()
 }
 
-// recallTable sets our recall beside that of first sentences.
+// recallTable compares our recall with that of first sentences.
 func recallTable(rows []Row) string {
 	var text strings.Builder
 	head(&text, "session", "window", "identifiers looked for", "first sentences of the same size", "ours", "gain in points")
@@ -191,7 +190,7 @@ func recallTable(rows []Row) string {
 	return text.String()
 }
 
-// epochs says how many there were, and how many of them on a cold cache.
+// epochs returns the number of epochs, and of those on a cold cache.
 func (r *Row) epochs() string {
 	if r.Cold == 0 {
 		return number(r.Epochs)

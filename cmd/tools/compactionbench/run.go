@@ -13,7 +13,7 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Row is what came of one policy on one session.
+// Row is the result of one policy on one session.
 type Row struct {
 	Session string `json:"session"`
 	Window  int    `json:"window"`
@@ -23,27 +23,27 @@ type Row struct {
 
 	Bill
 
-	Failures int  `json:"failures,omitempty"` // in a vast window: prompts that are refused or too long
+	Failures int  `json:"failures,omitempty"` // in a vast window: refused or too long prompts
 	IsLong   bool `json:"is_long,omitempty"`  // the session is a long one
 
 	Invalid int     `json:"invalid"` // bodies that the provider refuses
-	Epochs  int     `json:"epochs"`  // steps in which what is sent of old turns changes
+	Epochs  int     `json:"epochs"`  // steps that change the form of old turns
 	None    float64 `json:"none"`    // cost against no compression, in percent
-	Self    float64 `json:"self"`    // and against a client that compacts itself
-	Worst   float64 `json:"worst"`   // and against no compression where the session ends at the worst moment
+	Self    float64 `json:"self"`    // cost against a client that compacts itself
+	Worst   float64 `json:"worst"`   // cost against no compression if the session ends at the worst moment
 
 	Directives Share `json:"directives"` // in the last prompt
 	Modified   Share `json:"modified"`
 
-	// The rest is known of our policy only.
+	// The following are known only for our policy.
 
 	Cold         int                 `json:"cold_epochs"` // epochs that found the provider's cache cold
 	Faults       []string            `json:"faults,omitempty"`
 	Lost         []string            `json:"lost,omitempty"`  // directives and modified files
 	Directives30 Share               `json:"directives_30"`   // after 30 epochs
 	Modified30   Share               `json:"modified_30"`     //
-	Untouched    Share               `json:"untouched"`       // prompts of which nothing was replaced
-	Intact       Share               `json:"newest_intact"`   // prompts whose newest message is as it was sent
+	Untouched    Share               `json:"untouched"`       // prompts without a replacement
+	Intact       Share               `json:"newest_intact"`   // prompts with their newest message unchanged
 	Originals    Share               `json:"originals"`       // archived messages that come back with an equal SHA-256
 	Recall       pipelinetest.Recall `json:"recall"`          //
 	P50          time.Duration       `json:"p50_ns"`          // of our own work on a request
@@ -52,8 +52,8 @@ type Row struct {
 	Levels       [4]int              `json:"levels"`          // turns at L0 to L3 in the last prompt
 }
 
-// Failing returns how many requests the provider refuses: prompts that are too long
-// or, for our policy, illegal.
+// Failing returns how many requests the provider refuses: too long prompts or, for our policy, illegal
+// ones.
 func (r *Row) Failing() int {
 	if r.Policy == Ours {
 		return r.Invalid
@@ -63,8 +63,8 @@ func (r *Row) Failing() int {
 
 // Bench compares policies.
 type Bench struct {
-	// Pipeline is how Ours is set; New sets the defaults of the module that
-	// compresses. The others put text in, which the other policies do not.
+	// Pipeline configures our policy. New sets the defaults of only the module that compresses,
+	// because the other modules add text, unlike the other policies.
 	Pipeline pipeline.Config
 
 	counter *tokens.Counter
@@ -81,12 +81,11 @@ func New() (*Bench, error) {
 	return &Bench{Pipeline: config, counter: counter}, nil
 }
 
-// All returns the names of the modelled policies.
+// All returns the names of the modeled policies.
 func All() []string { return []string{NoCompression, Stateless, Masking, SelfCompacting} }
 
-// Compare runs policies on a session and Ours after them, and returns a row for
-// each. Costs are set beside those of NoCompression and SelfCompacting, where they
-// are among the policies.
+// Compare runs policies on a session and Ours after them, and returns a row for each. It compares costs
+// with those of NoCompression and SelfCompacting, if they are among the policies.
 func (b *Bench) Compare(ctx context.Context, talk *Talk, prices Prices, pace Pace, policies ...string) ([]Row, error) {
 	r, err := read(talk, b.counter)
 	if err != nil {
@@ -116,7 +115,7 @@ func (b *Bench) Compare(ctx context.Context, talk *Talk, prices Prices, pace Pac
 	return rows, nil
 }
 
-// modelled returns the row of a policy that is modelled.
+// modelled returns the row of a modeled policy.
 func modelled(r *reading, name string, prices Prices, pace Pace) Row {
 	if name == SelfCompacting || name == SelfAt150k {
 		self := &selfCompacting{reading: r}
@@ -124,8 +123,8 @@ func modelled(r *reading, name string, prices Prices, pace Pace) Row {
 			self.most = selfTokens
 		}
 		bill, _ := charge(r, self, prices, pace)
-		bill.Busts = self.compactions                                  // its request for a summary leaves the newest turn out
-		return Row{Policy: name, Bill: bill, Epochs: self.compactions} // nobody knows what its summaries say
+		bill.Busts = self.compactions                                  // because its request for a summary omits the newest turn
+		return Row{Policy: name, Bill: bill, Epochs: self.compactions} // the content of its summaries is unknown
 	}
 	var chosen policy = untouched{r}
 	switch name {

@@ -8,19 +8,19 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// What the stateless policy does, as the original documentation has it.
+// The parameters of the stateless policy, from the original documentation.
 const (
-	statelessShare = 0.75 // of the window, that no prompt exceeds
+	statelessShare = 0.75 // maximum share of the window for a prompt
 	cutCharacters  = 200  // of a tool result at L1
 	lineCharacters = 80   // of a turn at L3
 )
 
-// stateless compresses the oldest turns again for every request, just enough: all
-// to L1, the oldest first, then to L2, then to L3.
+// stateless compresses the oldest turns again for every request, just enough: all to L1, the oldest first,
+// then to L2, then to L3.
 type stateless struct {
 	*reading
 
-	levels []*[4][]*form // of each turn, nil where not made yet
+	levels []*[4][]*form // of each turn, nil if not made yet
 }
 
 func newStateless(r *reading) *stateless {
@@ -90,8 +90,8 @@ func (s *stateless) said(text string) *form {
 	})
 }
 
-// firstSentences returns the first sentence of what each message of a turn says,
-// of at most so many characters each.
+// firstSentences returns the first sentence of each message of a turn, each limited to a number of
+// characters.
 func (s *stateless) firstSentences(turn conversation.Turn, characters int) string {
 	var lines []string
 	for i := turn.From; i < turn.To; i++ {
@@ -117,7 +117,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// firstCharacters is what the original L1 leaves of a tool result.
+// firstCharacters is the original L1 form of a tool result.
 func firstCharacters(result string) string {
 	if utf8.RuneCountInString(result) <= cutCharacters {
 		return result

@@ -15,15 +15,15 @@ import (
 	"palimpsest/pipeline/replay"
 )
 
-// Suite is what a run compares.
+// Suite selects the comparisons of a run.
 type Suite struct {
-	Data  string       // directory with transcripts/*.json; empty if none
+	Data  string       // directory with transcripts/*.json; optional
 	Quick bool         // fewer and shorter sessions
-	Only  string       // only generated sessions whose name holds this, and no real ones; empty: all
-	Note  func(string) // is told what is being run; nil: no one is
+	Only  string       // selects generated sessions by a part of the name, and no real ones; empty: all
+	Note  func(string) // called with the current step; optional
 }
 
-// Result is what a run found.
+// Result holds the results of a run.
 type Result struct {
 	Generated []Row  `json:"generated"`
 	Real      []Row  `json:"real"`
@@ -40,7 +40,7 @@ type job struct {
 	real     bool
 }
 
-// Run runs a suite, as many comparisons at a time as there are cores.
+// Run runs a suite, with one comparison per core at a time.
 func (b *Bench) Run(ctx context.Context, suite Suite) (*Result, error) {
 	jobs := slices.DeleteFunc(b.generatedJobs(suite.Quick), func(one job) bool { return !strings.Contains(one.name, suite.Only) })
 	if suite.Only == "" {
@@ -99,8 +99,7 @@ func (b *Bench) do(ctx context.Context, one *job, note func(string)) ([]Row, err
 	return b.Compare(ctx, &talk, one.prices, one.pace, one.policies...)
 }
 
-// generatedJobs are the comparisons on generated sessions, the longest first, so
-// that no core waits for another.
+// generatedJobs are the comparisons on generated sessions, the longest first, so that all cores stay busy.
 func (b *Bench) generatedJobs(quick bool) []job {
 	var jobs []job
 	add := func(name string, talk func() Talk, prices Prices, policies []string, paces ...Pace) {
@@ -157,7 +156,7 @@ func recordedJobs(suite Suite) ([]job, error) {
 	return jobs, nil
 }
 
-// Recorded returns a session that was recorded as the body of its last request.
+// Recorded returns a session recorded as the body of its last request.
 func Recorded(file string, window int) (Talk, error) {
 	body, err := os.ReadFile(file) //nolint:gosec // the caller names it
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// Share is how many of some things hold.
+// Share counts how many of a number of checks succeed.
 type Share struct {
 	Kept int `json:"kept"`
 	Of   int `json:"of"`
 }
 
-// with returns the share with one more thing.
+// with returns the share with one more check.
 func (s Share) with(kept bool) Share {
 	if kept {
 		s.Kept++
@@ -26,13 +26,13 @@ func (s Share) with(kept bool) Share {
 	return s
 }
 
-// and returns two shares together.
+// and returns the sum of two shares.
 func (s Share) and(other Share) Share { return Share{s.Kept + other.Kept, s.Of + other.Of} }
 
-// Whole reports whether all hold; true for none.
+// Whole reports whether the share is complete; an empty one is.
 func (s Share) Whole() bool { return s.Kept == s.Of }
 
-// String returns the share in percent; a dash for a share of nothing.
+// String returns the share in percent; a dash for an empty one.
 func (s Share) String() string {
 	if s.Of == 0 {
 		return "–"
@@ -40,14 +40,13 @@ func (s Share) String() string {
 	return fmt.Sprintf("%.4g %%", 100*float64(s.Kept)/float64(s.Of))
 }
 
-// survival is what of a talk is still before the model.
+// survival is the part of a talk that the model still sees.
 type survival struct {
 	directives, modified Share
 	lost                 []string
 }
 
-// survives looks for the directives and modified files of the first length
-// messages in a prompt.
+// survives checks for the directives and modified files of the first length messages in a prompt.
 func (r *reading) survives(prompt []byte, length int) survival {
 	var s survival
 	for _, directive := range r.directives() {
@@ -71,8 +70,7 @@ func (s *survival) note(share *Share, prompt []byte, text string) {
 	}
 }
 
-// first returns the first message that holds a text; the number of messages if
-// none does.
+// first returns the index of the first message with a text, or the number of messages if absent.
 func (r *reading) first(text string) int {
 	index := slices.IndexFunc(r.messages, func(m message) bool { return holds(m.raw, text) })
 	if index < 0 {
@@ -81,8 +79,8 @@ func (r *reading) first(text string) int {
 	return index
 }
 
-// directives returns the standing orders of a talk: those that its maker knows of,
-// else each short line that a person typed and that begins with a word of command.
+// directives returns the standing orders of a talk: those known from its generator, or else each short
+// typed line that begins with a word of command.
 func (r *reading) directives() []string {
 	if r.talk.Directives != nil {
 		return r.talk.Directives
@@ -108,15 +106,14 @@ func (r *reading) directives() []string {
 	return found
 }
 
-// modification is a file and the message whose call changed it first.
+// modification is a file and the message with the first call that changed it.
 type modification struct {
 	file string
 	at   int
 }
 
-// modified returns the files that a talk changed, each once: those that calls named
-// whose tools write and whose results are no errors. Where the maker of the talk
-// knows of them, it is those that it knows of.
+// modified returns the files that successful calls of writing tools changed, without duplicates. If the
+// talk's generator names the modified files, it returns only those.
 func (r *reading) modified() []modification {
 	failed := map[string]bool{}
 	for i := range r.messages {
@@ -145,7 +142,7 @@ func (r *reading) modified() []modification {
 	return found
 }
 
-// written returns the file that a call of a tool writes; empty if it writes none.
+// written returns the file that a tool call writes, or "".
 func written(tool, arguments string) string {
 	tool = strings.ToLower(tool)
 	if tool != "write" && !strings.Contains(tool, "edit") && tool != "create" {

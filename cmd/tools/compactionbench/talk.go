@@ -18,15 +18,15 @@ import (
 	"palimpsest/pipeline/wire/sessiontest"
 )
 
-// Talk is a session that policies are compared on.
+// Talk is a session to compare policies on.
 type Talk struct {
 	Name   string
 	Format conversation.Format
 	Window int    // context window in the model's tokens
 	Body   []byte // of the last request
 
-	// Directives and Modified are what the prompt should not lose: standing orders
-	// and files that were changed. Nil if they are looked for in the messages.
+	// Directives and Modified are the content that the prompt should keep: standing orders and changed
+	// files. If nil, they are extracted from the messages.
 	Directives, Modified []string
 }
 
@@ -38,15 +38,14 @@ const (
 	smallWindow = 64_000
 )
 
-// Generated returns a session of so many turns of about 2,000 tokens behind a head
-// of about 20,000, in a window of 200,000 tokens: edits, repeated reads, searches,
-// test runs, failures, thinking, directives, and identifiers that are come back to.
+// Generated returns a session of turns with about 2,000 tokens each after a head of about 20,000, in a
+// window of 200,000 tokens: edits, repeated reads, searches, test runs, failures, thinking, directives, and
+// identifiers that are used again later.
 func (b *Bench) Generated(seed uint64, format conversation.Format, turns int) Talk {
 	return b.generate(fmt.Sprintf("%d turns", turns), seed, bigWindow, headTokens, sessiontest.Options{Format: format, Turns: turns})
 }
 
-// ManyEpochs returns a session that comes to more than 30 epochs: 700 turns in a
-// window of 64,000 tokens.
+// ManyEpochs returns a session with more than 30 epochs: 700 turns in a window of 64,000 tokens.
 func (b *Bench) ManyEpochs(seed uint64) Talk {
 	return b.generate("many epochs", seed, smallWindow, headTokens/4, sessiontest.Options{Turns: 700})
 }
@@ -57,9 +56,9 @@ func (b *Bench) Small(seed uint64, format conversation.Format) Talk {
 }
 
 func (b *Bench) generate(name string, seed uint64, window, head int, options sessiontest.Options) Talk {
-	rate := 1.0 // tokens of the model for one of o200k
+	rate := 1.0 // the model's tokens per o200k token
 	if options.Format != conversation.OpenAIChat && options.Format != conversation.OpenAIResponses {
-		// Older models drop thinking, and with it their cache, by themselves.
+		// Older models drop thinking, and with it their cache, on their own.
 		options.Format, options.Model, options.CacheMarkers, rate = conversation.Anthropic, "claude-opus-4-6", true, 1.33
 	}
 	options.HeadTokens = int(float64(head) / rate)
@@ -68,7 +67,7 @@ func (b *Bench) generate(name string, seed uint64, window, head int, options ses
 	options.Parallel, options.Thinking, options.ToolErrors, options.Reminders, options.Facts = true, true, true, true, true
 	options.Signer = providerdouble.NewHandler(providerdouble.Config{})
 	talk := Talk{Name: name, Format: options.Format, Window: window}
-	// sessiontest goes by bytes: it is told what its bytes have come to.
+	// sessiontest counts bytes, so correct its size by the tokens of the last result.
 	for range 2 {
 		generated := sessiontest.Generate(seed, options)
 		talk.Body = generated.Body(generated.Steps() - 1)
@@ -80,8 +79,8 @@ func (b *Bench) generate(name string, seed uint64, window, head int, options ses
 	return talk
 }
 
-// validator returns what judges bodies of the talk as a provider would, with its
-// window and its count of tokens.
+// validator returns a function that judges bodies of the talk as a provider would, with its window and
+// token count.
 func (t *Talk) validator(counter *tokens.Counter, perToken float64) func(conversation.Format, []byte) error {
 	double := providerdouble.NewHandler(providerdouble.Config{
 		Window: t.Window, Count: counter.Count, TokensPerO200k: perToken, AllowUnknown: true,
@@ -90,7 +89,7 @@ func (t *Talk) validator(counter *tokens.Counter, perToken float64) func(convers
 	return func(format conversation.Format, body []byte) error { return double.Validate(string(format), body) }
 }
 
-// reading is a talk that has been read. Sizes are o200k tokens.
+// reading is a parsed talk. Sizes are o200k tokens.
 type reading struct {
 	talk     *Talk
 	codec    wire.Codec
@@ -104,11 +103,11 @@ type reading struct {
 	model    tokens.Model
 	digests  []conversation.Digest
 	body     *wire.Envelope
-	ofTools  map[string]bool // names of tools and of their arguments; nil: not looked for yet
-	limit    float64         // a prompt has at most
+	ofTools  map[string]bool // names of tools and of their arguments; nil until needed
+	limit    float64         // maximum size of a prompt
 	window   float64
 
-	looksBack bool // it is counted which names that are taken up again a prompt had
+	looksBack bool // count the reused names that a prompt had
 }
 
 // message is a message of a talk.
@@ -121,7 +120,7 @@ type message struct {
 	flags conversation.Flags
 }
 
-// form is a message, or what stands for some, as it is sent.
+// form is a message, or a replacement of some, in its sent form.
 type form struct {
 	replay.Piece
 
@@ -156,7 +155,7 @@ func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
 	}
 	r.limit = float64(r.model.InputLimit(request.MaxOutput)) / r.model.TokensPerO200k
 	r.window = float64(talk.Window) / r.model.TokensPerO200k
-	var head []byte // what precedes the conversation
+	var head []byte // the parts before the conversation
 	for _, part := range request.Fixed {
 		head = append(head, part...)
 	}
@@ -182,7 +181,7 @@ func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
 // tokens returns a size in the model's tokens.
 func (r *reading) tokens(size int) float64 { return float64(size) * r.model.TokensPerO200k }
 
-// lastTurn returns where the last turn of the first length messages begins.
+// lastTurn returns the start of the last turn of the first length messages.
 func (r *reading) lastTurn(length int) int {
 	from := 0
 	for _, turn := range r.turns {
@@ -194,7 +193,7 @@ func (r *reading) lastTurn(length int) int {
 	return from
 }
 
-// holds reports whether JSON holds a text.
+// holds reports whether JSON contains a text.
 func holds(body []byte, text string) bool {
 	if bytes.Contains(body, []byte(text)) {
 		return true

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Markdown returns what came of a vast window as tables.
+// Markdown returns the results of a vast window as tables.
 func (v *Vast) Markdown() string {
 	if len(v.Rows) == 0 {
 		return ""
@@ -17,7 +17,7 @@ func (v *Vast) Markdown() string {
 		"\n### Against the best decisions in hindsight\n\n" + v.hindsightTable()
 }
 
-// vastSum sums rows of one policy up.
+// vastSum sums rows of one policy.
 type vastSum struct {
 	cost, none, longCost, longNone float64
 
@@ -45,7 +45,7 @@ func (s *vastSum) add(row *Row, none float64) {
 func (s *vastSum) all() string  { return percent(100 * (s.cost/s.none - 1)) }
 func (s *vastSum) long() string { return percent(100 * (s.longCost/s.longNone - 1)) }
 
-// summed sums the rows up that a condition holds for, by policy, in order.
+// summed sums the rows that match a condition, by policy, in order.
 func (v *Vast) summed(holds func(*Row) bool) (policies []string, sums map[string]*vastSum) {
 	sums = map[string]*vastSum{}
 	none := 0.0
@@ -83,7 +83,7 @@ func (v *Vast) costTable() string {
 	return text.String()
 }
 
-// curveTable sets what each way costs beside what its prompts still hold.
+// curveTable lists each way's cost and the content that its prompts still hold.
 func (v *Vast) curveTable() string {
 	var text strings.Builder
 	head(&text, "way", "cost, long sessions", "cost, all sessions", "identifiers held", "epochs", "standing orders kept", "modified files kept")
@@ -95,7 +95,7 @@ func (v *Vast) curveTable() string {
 	return text.String()
 }
 
-// worstTable has what a session costs more that ends at the worst moment.
+// worstTable lists the extra cost of a session that ends at the worst moment.
 func (v *Vast) worstTable() string {
 	var text strings.Builder
 	head(&text, "prices", "pace", "policy", "worst against no compression")
@@ -110,7 +110,7 @@ func (v *Vast) worstTable() string {
 	return text.String()
 }
 
-// hindsightTable sets the rule's cost beside the optimum.
+// hindsightTable compares the rule's cost with the optimum.
 func (v *Vast) hindsightTable() string {
 	var text strings.Builder
 	head(&text, "prices", "pace", "sessions", "mean", "worst", "session of the worst", "worst at any length", "mean, below minContext too", "worst, below minContext too")

@@ -1,5 +1,6 @@
-// Command firstrun measures the way of a new person: from the archive of a release, in an empty home folder, to
-// the first exchange in the dashboard. A double answers for the provider, and PostgreSQL is there.
+// Command firstrun measures a new user's first steps: from the archive of a release, in an empty home
+// folder, to the first exchange in the dashboard. A double answers for the provider, and PostgreSQL is
+// already installed.
 package main
 
 import (
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-// measure goes the whole way and prints how long each part of it took.
+// measure goes through all steps and prints how long each of them took.
 func measure(archive string, limit time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -86,7 +87,7 @@ func measure(archive string, limit time.Duration) (err error) {
 	return nil
 }
 
-// unpack writes the program out of an archive into a folder and returns its path.
+// unpack extracts the program from an archive into a folder and returns its path.
 func unpack(archive, folder string) (string, error) {
 	file, err := os.Open(archive) //nolint:gosec // the caller names it
 	if err != nil {
@@ -132,7 +133,7 @@ func ask(ctx context.Context, server, key string) error {
 	return err
 }
 
-// awaitPage waits until the request is recorded, and its page in the dashboard shows what was said.
+// awaitPage waits until the request is recorded, and its page in the dashboard shows the messages.
 func awaitPage(ctx context.Context, account *programtest.Account, server string) error {
 	var requests struct{ Data []struct{ ID string } }
 	for len(requests.Data) == 0 {

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// counts are what became of the flood.
+// counts are the results of the flood.
 type counts struct {
-	up                              chan struct{} // closed once each connection was opened once
+	up                              chan struct{} // closed after each connection was opened once
 	opened, open, bodies, refused   atomic.Int64
 	signUps, signUpsRefused, failed atomic.Int64
 }
@@ -29,12 +29,12 @@ func (c *counts) print() {
 }
 
 const (
-	again     = 30 * time.Second // until a connection that was closed is opened again
+	again     = 30 * time.Second // until a closed connection is opened again
 	bodyBytes = 8 << 20
-	opening   = 64 // connections that are opened at once
+	opening   = 64 // connections opened at once
 )
 
-// flood begins everything hostile, which goes on until the context ends.
+// flood starts all attacks, which continue until the context ends.
 func (o options) flood(ctx context.Context, hostile *sync.WaitGroup) (*counts, error) {
 	address, err := url.Parse(o.url)
 	if err != nil || address.Host == "" {
@@ -84,8 +84,8 @@ func (o options) flood(ctx context.Context, hostile *sync.WaitGroup) (*counts, e
 	return c, nil
 }
 
-// keepOpen opens a connection, sends a request of the hostile key, and returns once the installation has
-// closed it or the context ends. tried is called once the installation has answered.
+// keepOpen opens a connection, sends a request of the hostile key, and returns after the installation has
+// closed the connection or the context ends. It calls tried after the installation has answered.
 func (o options) keepOpen(ctx context.Context, host string, c *counts, turns chan struct{}, tried func()) {
 	turns <- struct{}{}
 	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", host)
@@ -110,7 +110,7 @@ func (o options) keepOpen(ctx context.Context, host string, c *counts, turns cha
 	_, _ = conn.Read(make([]byte, 1)) // until it is closed
 }
 
-// first sends a request that no provider is asked for and reads the answer.
+// first sends a request that does not reach a provider and reads the answer.
 func first(conn net.Conn, key string) error {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(conn, "GET /v1/pipeline HTTP/1.1\r\nHost: flood\r\nX-Api-Key: %s\r\n\r\n", key); err != nil {
@@ -133,7 +133,7 @@ func (o options) holdBody(ctx context.Context, slow, body string, c *counts) {
 	if err != nil {
 		return
 	}
-	request.Close = true // whatever is left of the body is not waited for
+	request.Close = true // don't wait for the rest of the body
 	request.Header = http.Header{
 		"X-Api-Key": {o.hostile}, "Anthropic-Version": {"2023-06-01"}, "Content-Type": {"application/json"},
 		"X-Palimpsest-Provider-Key": {"flood"}, "X-Palimpsest-Base-Url": {slow},
@@ -149,7 +149,7 @@ func (o options) holdBody(ctx context.Context, slow, body string, c *counts) {
 	pause(ctx, time.Second)
 }
 
-// signUp signs up an address that is nobody's.
+// signUp signs up an unused address.
 func (o options) signUp(ctx context.Context, client, number int, c *counts) {
 	header := http.Header{}
 	if o.forwarded {

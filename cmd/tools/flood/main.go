@@ -1,8 +1,8 @@
-// Command flood sends to a running installation what one tenant and strangers could send to slow everyone
-// else, and measures what another tenant notices: thousands of connections of one API key, large bodies
-// for a provider that does not answer, and sign-ups. It ends with 1 if the 99th percentile of the other
-// tenant is more than twice what it is without the flood, one of its requests fails, or /readyz takes more
-// than a second. deploy/attack.sh runs it.
+// Command flood attacks a running installation as one tenant and strangers could, and measures the effect
+// on another tenant: thousands of connections of one API key, large bodies for a provider that does not
+// answer, and sign-ups. It ends with 1 if the other tenant's 99th percentile is more than twice its value
+// without the flood, one of its requests fails, or /readyz takes more than a second. deploy/attack.sh runs
+// it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 // options are the command's flags.
 type options struct {
 	url, admin  string
-	quiet       string // API key of the tenant that is measured
+	quiet       string // API key of the measured tenant
 	hostile     string // API key that floods
 	connections int
 	bodies      int
@@ -75,7 +75,7 @@ func run(ctx context.Context, o options) error {
 	return errors.Join(ctx.Err(), judge(before, during, after))
 }
 
-// judge returns what is not as it should be.
+// judge returns the violations as an error.
 func judge(before, during, after measured) error {
 	var faults []error
 	if before.failed+after.failed > 0 || before.p99 == 0 {

@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// measured is what a tenant notices.
+// measured is the flood's effect on a tenant.
 type measured struct {
 	p50, p99 time.Duration
 	failed   int
-	ready    time.Duration // that /readyz took at most; more than a second if it failed
+	ready    time.Duration // maximum time of /readyz; more than a second if it failed
 }
 
 const question = `{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
 
-// patience is how long a request may take.
+// patience is the timeout of a request.
 const patience = 10 * time.Second
 
-// measure sends the requests of the tenant that is measured, one after the other, and asks /readyz beside
-// them.
+// measure sends the requests of the measured tenant, one after the other, and asks /readyz beside them.
 func (o options) measure(ctx context.Context, when string) (m measured) {
 	asking, end := context.WithCancel(ctx)
 	ready := make(chan time.Duration)
@@ -53,7 +52,7 @@ func (o options) measure(ctx context.Context, when string) (m measured) {
 	return m
 }
 
-// askReady asks /readyz ten times a second and returns how long it took at most.
+// askReady asks /readyz ten times a second and returns the maximum time.
 func (o options) askReady(ctx context.Context) (most time.Duration) {
 	for o.admin != "" && ctx.Err() == nil {
 		began := time.Now()
@@ -71,7 +70,7 @@ func (o options) askReady(ctx context.Context) (most time.Duration) {
 	return most
 }
 
-// ask sends a request on a connection of its own.
+// ask sends a request on a new connection.
 func ask(ctx context.Context, method, url, body string, header http.Header) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -93,7 +92,7 @@ func ask(ctx context.Context, method, url, body string, header http.Header) (int
 	return response.StatusCode, err
 }
 
-// pause waits, or until the context ends.
+// pause waits for a time, or until the context ends.
 func pause(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -20,35 +20,35 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// asksForSummary is Claude Code's request for a summary, without most of what it says.
+// asksForSummary is Claude Code's request for a summary, abridged.
 const asksForSummary = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n" +
 	"Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests and your previous actions.\n\n" +
 	"<example>\n</example>\n\nREMINDER: Do NOT call any tools. Respond with plain text only — an <analysis> block followed by a <summary> block. Tool calls will be rejected and you will fail the task."
 
-// The model that Body names, and what Claude Code reserves for an answer.
+// The model named by Body, and the tokens that Claude Code reserves for an answer.
 const (
 	recordedModel  = "claude-sonnet-4-5"
 	recordedOutput = 32_000
 )
 
-// nextMessages is in how many messages after a compaction names count.
+// nextMessages is the number of messages after a compaction whose names count.
 const nextMessages = 2 * firstCalls
 
-// Answered is how clients' recorded compactions would have been answered, and what the
-// answers hold beside the clients' own summaries.
+// Answered summarizes how clients' recorded compactions would have been answered, and compares the answers'
+// contents with the clients' own summaries.
 type Answered struct {
 	Compactions int
 	Ready       int            // an answer was ready
-	Passed      map[string]int // why the others were passed to the provider
+	Passed      map[string]int // reasons why the others were passed to the provider
 
-	Names        int // identifiers of the history that the next messages write, where an answer was ready
-	Ours, Theirs int // of which the answer, and the client's recorded summary, has
+	Names        int // identifiers of the history that the next messages use, if an answer was ready
+	Ours, Theirs int // in our answer, and in the client's recorded summary
 
 	OurTokens, TheirTokens int // o200k tokens of all answers, and of the recorded summaries
 }
 
-// Answer answers recorded compactions from what stands of their history at a context window of
-// 200,000 tokens.
+// Answer answers recorded compactions from the state of their history at a context window of 200,000
+// tokens.
 func Answer(ctx context.Context, counter *tokens.Counter, compactions []Compaction) (*Answered, error) {
 	sum := &Answered{Passed: map[string]int{}}
 	for i := range compactions {
@@ -86,7 +86,7 @@ func (a *Answered) add(one *Compaction, answer string, counter *tokens.Counter) 
 	}
 }
 
-// recordedSummary returns the text of a request that goes on from a client's summary.
+// recordedSummary returns the text of a request that continues from a client's summary.
 func recordedSummary(request []byte) string {
 	var body struct {
 		Messages []json.RawMessage `json:"messages"`
@@ -107,8 +107,8 @@ func recordedSummary(request []byte) string {
 	return strings.Join(texts, "\n")
 }
 
-// answer makes an epoch of the prompt before a compaction, if there is an occasion for one, and
-// answers the compaction from it.
+// answer runs an epoch on the prompt before a compaction, if there is an occasion for one, and answers the
+// compaction from it.
 func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipeline.Reply, string, error) {
 	models, err := tokens.NewModels()
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 	return draft.Reply, "", nil
 }
 
-// String tells how many were answered, and what the answers hold.
+// String summarizes how many were answered, and the contents of the answers.
 func (a *Answered) String() string {
 	of := func(part, whole int) string { return percent(float64(part) / float64(max(whole, 1))) }
 	return fmt.Sprintf("%d of %d compactions answered (passed: %v). Of %d identifiers the answers hold %d (%s) in %d tokens each, the clients' own summaries %d (%s) in %d tokens",

@@ -9,12 +9,12 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// apart begins the ids of recorded sessions that no setting may be tuned on.
+// apart lists prefixes of the ids of recorded sessions excluded from tuning.
 var apart = []string{"bccb77bb88fa", "f0c3dbdad0d8", "f449058a5889", "ec6d3a8b5152", "18b9cffdf43b"} //nolint:gochecknoglobals // never changes
 
-// IsApart reports whether a recorded session is kept apart: those named above and, so that there
-// are enough to measure, every fourth of the others by a hash of its id. What is tuned is tuned on
-// the rest, and both parts are reported.
+// IsApart reports whether a recorded session is excluded from tuning: those named above and, so that there
+// are enough to measure, every fourth of the others by a hash of its id. Tuning uses only the rest; both
+// parts are reported.
 func IsApart(session string) bool {
 	if slices.ContainsFunc(apart, func(id string) bool { return strings.HasPrefix(session, id) }) {
 		return true
@@ -24,7 +24,7 @@ func IsApart(session string) bool {
 	return hash.Sum32()%4 == 0
 }
 
-// Part returns the sessions of a set that are kept apart, or the others, with what is asked of them.
+// Part returns the excluded sessions of a set, or the others, with their questions.
 func (r *Recorded) Part(isApart bool) *Recorded {
 	other := func(session string) bool { return IsApart(session) != isApart }
 	asked := func(asks []Ask) []Ask {
@@ -35,7 +35,7 @@ func (r *Recorded) Part(isApart bool) *Recorded {
 	return &part
 }
 
-// PartOf returns the compactions of sessions that are kept apart, or the others.
+// PartOf returns the compactions of excluded sessions, or those of the others.
 func PartOf(compactions []Compaction, isApart bool) []Compaction {
 	return slices.DeleteFunc(slices.Clone(compactions), func(one Compaction) bool {
 		return IsApart(one.ID[:strings.LastIndexByte(one.ID, '-')]) != isApart

@@ -11,13 +11,13 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Compaction is what came before and after one compaction of a real client.
+// Compaction holds the messages before and after one compaction of a real client.
 type Compaction struct {
 	ID            string
 	Before, After []conversation.Message
 	Request       []byte          // the first one after it
-	Paths         map[string]bool // files that were known before, without people's names
-	Tokens        int             // of the last prompt before it, as the client recorded them; 0 if it did not
+	Paths         map[string]bool // files known before, without user names
+	Tokens        int             // of the last prompt before it, as recorded by the client; 0 if it was not
 }
 
 // pairLine is a line of pairs_dev.jsonl.
@@ -34,9 +34,9 @@ type pairLine struct {
 	After json.RawMessage `json:"post_first_request_messages"`
 }
 
-// LoadCompactions reads the recorded compactions below a directory whose sessions
-// are there as well, from bridge/pairs_dev.jsonl and recall/agent_sessions.jsonl.gz,
-// and counts the re-reads of the others. It returns os.ErrNotExist without the files.
+// LoadCompactions reads the recorded compactions below a directory that also has their sessions, from
+// bridge/pairs_dev.jsonl and recall/agent_sessions.jsonl.gz, and counts the re-reads of the others. It
+// returns os.ErrNotExist without the files.
 func LoadCompactions(directory string) (found []Compaction, missing int, err error) {
 	sessions := map[string][]message{}
 	err = eachLine(filepath.Join(directory, "recall", "agent_sessions.jsonl.gz"), func(line []byte) error {
@@ -79,8 +79,8 @@ func LoadCompactions(directory string) (found []Compaction, missing int, err err
 	return found, missing, err
 }
 
-// end returns how many messages of a session came before the compaction; -1 if its
-// last call is not found behind message from.
+// end returns how many messages of a session came before the compaction; -1 if its last call is not found
+// after message from.
 func (p *pairLine) end(session []message, from int) int {
 	for i := range slices.Backward(p.Before) {
 		var blocks []struct {
@@ -102,7 +102,7 @@ func (p *pairLine) end(session []message, from int) int {
 	return -1
 }
 
-// calledAt returns the first message from one on that has a call with arguments.
+// calledAt returns the first message from an index on with a call with arguments.
 func calledAt(session []message, from int, arguments string) int {
 	for i := from; i < len(session); i++ {
 		for line := range strings.SplitSeq(session[i].Text, "\n") {
@@ -114,7 +114,7 @@ func calledAt(session []message, from int, arguments string) int {
 	return -1
 }
 
-// canonical returns JSON without what differs between two ways to write it.
+// canonical returns JSON without differences in its formatting.
 func canonical(text string) string {
 	var value map[string]any
 	if json.Unmarshal([]byte(text), &value) != nil {
@@ -127,9 +127,9 @@ func canonical(text string) string {
 	return string(same)
 }
 
-// home is the folder of a person.
+// home matches a user's home folder.
 var home = regexp.MustCompile(`^/(?:Users|home)/[^/]+/`)
 
-// anonymous returns a path without the name of whose home it lies in: the recorded
-// sets call the same person by different names.
+// anonymous returns a path without the user name of its home folder, because the recorded sets call the
+// same person by different names.
 func anonymous(path string) string { return home.ReplaceAllString(path, "~/") }

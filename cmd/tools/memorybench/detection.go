@@ -22,17 +22,16 @@ import (
 	"palimpsest/tenants"
 )
 
-// work is what stands in a session before a labeled request: an order that its
-// summary does not hold, and a file.
+// work is the session before a labeled request: an order that its summary does not hold, and a file.
 const work = `[{"role":"user","content":"Always run gofmt before you commit, and never touch the folder vendor/legacy.\n\nAdd a way to delete orders."},` +
 	`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"file_path":"/home/dev/shop/store.go"}}]},` +
 	`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"     1→package store\n     2→\n     3→// Store keeps orders in memory.\n     4→type Store struct{ orders map[string]Order }"}]},` +
 	`{"role":"assistant","content":"I decided to keep deleted orders in a tombstone table, because the report needs their totals."},` +
 	`{"role":"user","content":"Fine. Look at the failing test next."}]`
 
-// Detection sends labeled requests, each into a session in which someone worked
-// before, and returns by label at how many of them compaction-bridge put something
-// in. Recorded requests go out under their client's name and once more without it.
+// Detection sends labeled requests, each into a session with earlier work, and returns by label how many of
+// them compaction-bridge added something to. It sends recorded requests under their client's name and again
+// without it.
 func Detection(ctx context.Context, counter *tokens.Counter, requests []Labeled) ([]Figure, error) {
 	figures := map[string]*Figure{}
 	for i := range requests {
@@ -60,14 +59,14 @@ func Detection(ctx context.Context, counter *tokens.Counter, requests []Labeled)
 	return all, nil
 }
 
-// sent is under which client's name a request goes out.
+// sent is a way to send a request, with its row's name and its headers.
 type sent struct {
 	name   string
 	header http.Header
 }
 
-// rows returns how a request is sent: templates of many clients, and requests that
-// carry a conversation on, in one way only.
+// rows returns the ways to send a request. Templates of many clients, and requests that continue a
+// conversation, are sent in only one way.
 func (l *Labeled) rows() []sent {
 	known, unknown := http.Header{"User-Agent": {"claude-cli/2.1.329"}}, http.Header{}
 	for _, header := range []http.Header{known, unknown} {
@@ -82,7 +81,7 @@ func (l *Labeled) rows() []sent {
 	return []sent{{l.Label, known}, {l.Label + ", client not known", unknown}}
 }
 
-// talk is a client that speaks through the proxy's own writer of prompts.
+// talk is a client that uses the proxy's own prompt writer.
 type talk struct {
 	memory *session.Memory
 	writer *prompt.Writer
@@ -122,8 +121,8 @@ func (t *talk) send(ctx context.Context, body []byte) (*pipeline.Exchange, error
 	return written.Exchange, failure(written.Exchange)
 }
 
-// isBridged reports whether the module fires at a request that follows work in the
-// same session. One that carries a conversation on follows its own beginning.
+// isBridged reports whether the module fires at a request after work in the same session. A request that
+// continues a conversation follows that conversation's beginning.
 func isBridged(ctx context.Context, counter *tokens.Counter, header http.Header, request *Labeled) (bool, error) {
 	t, err := newTalk(counter, header)
 	if err != nil {
@@ -134,7 +133,7 @@ func isBridged(ctx context.Context, counter *tokens.Counter, header http.Header,
 		return false, err
 	}
 	bodies := [][]byte{before}
-	if request.Label == Normal { // where its client may have compacted
+	if request.Label == Normal { // send its conversation's beginning first
 		envelope, err := wire.Open(request.Body, "messages")
 		if err != nil {
 			return false, fmt.Errorf("open body: %w", err)

@@ -1,4 +1,3 @@
-// Package memorybench measures whether what left a prompt is found again: questions
-// about recorded sessions are put to the search of the archive, and what it finds is
-// held against the messages that answer them.
+// Package memorybench measures whether content that left a prompt can be found again: it asks the archive's
+// search questions about recorded sessions, and compares the hits with the messages that answer them.
 package memorybench

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Figure is in how many of some cases something came out.
+// Figure counts the cases in which something came out.
 type Figure struct {
 	Name       string
 	Cases, Met int
-	Least      float64  // share of the cases to reach; 0 if none is named
-	Never      bool     // it is to come out in no case
-	Unwanted   bool     // it had better come out in none
-	Others     []string // cases that came out otherwise, for anyone who looks into them
+	Least      float64  // required share of the cases; 0 if there is no requirement
+	Never      bool     // it must never come out
+	Unwanted   bool     // it should not come out
+	Others     []string // ids of unexpected cases, for debugging
 }
 
-// Reached reports whether a figure of at least one case is as it is to be.
+// Reached reports whether a figure of at least one case meets its requirement.
 func (f *Figure) Reached() bool {
 	return f.Cases > 0 && (!f.Never || f.Met == 0) && f.Share() >= f.Least
 }
 
-// Share returns in which share of the cases it came out.
+// Share returns the share of the cases in which it came out.
 func (f *Figure) Share() float64 { return float64(f.Met) / float64(max(f.Cases, 1)) }
 
-// add counts a case; what tells of it where it came out otherwise than wanted.
+// add counts a case. what describes the case if its result is not the wanted one.
 func (f *Figure) add(met bool, what func() string) {
 	f.Cases++
 	if met {

@@ -9,17 +9,17 @@ import (
 
 // Labels of a labeled request.
 const (
-	Continuation = "continuation" // the first after its client has compacted itself
+	Continuation = "continuation" // the first after a client's own compaction
 	Fresh        = "fresh"        // begins a conversation
 	Normal       = "normal"       // in the middle of one
 )
 
-// Labeled is a request of which it is known what it is.
+// Labeled is a request with its known label.
 type Labeled struct {
 	ID     string          `json:"id"`
 	Client string          `json:"client"`
 	Label  string          `json:"label"`
-	Real   bool            `json:"real"` // recorded; else made after a client's template
+	Real   bool            `json:"real"` // recorded; otherwise made from a client's template
 	Body   json.RawMessage `json:"body"` // in Anthropic's format
 }
 
@@ -55,7 +55,7 @@ type said struct {
 	Content []part            `json:"content"`
 }
 
-// written returns a message as a client of Anthropic's writes it.
+// written returns a message in the format of Anthropic's clients.
 func written(message *conversation.Message) said {
 	out := said{Role: message.Role, Content: []part{}}
 	for i := range message.Blocks {
@@ -77,7 +77,7 @@ func written(message *conversation.Message) said {
 	return out
 }
 
-// Body returns a request of Anthropic's with messages and a typed text behind them.
+// Body returns a request in Anthropic's format with messages followed by a typed text.
 func Body(messages []conversation.Message, typed string) ([]byte, error) {
 	all := make([]said, 0, len(messages)+1)
 	for i := range messages {
@@ -91,7 +91,7 @@ func Body(messages []conversation.Message, typed string) ([]byte, error) {
 	return around(list)
 }
 
-// around returns a request of Anthropic's with a list of messages.
+// around returns a request in Anthropic's format with a list of messages.
 func around(list json.RawMessage) ([]byte, error) {
 	body, err := json.Marshal(struct {
 		Model     string          `json:"model"`

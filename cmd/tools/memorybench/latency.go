@@ -22,28 +22,27 @@ import (
 	"palimpsest/pipeline/wire/sessiontest"
 )
 
-// Latency is how long a module takes for one request.
+// Latency is the time of a module for one request.
 type Latency struct {
 	Name     string
-	Bytes    int // of the body, or of the history that is read
+	Bytes    int // of the body, or of the history read
 	Rounds   int
 	P50, P99 time.Duration // from call to return
-	CPU50    time.Duration // the processor's part of that, which other programs hardly change
+	CPU50    time.Duration // CPU time, which other programs hardly affect
 	CPU99    time.Duration
 	Fires    bool
 }
 
-// mostFiring is what a module may add to a request at which it fires, in the slowest
-// of a hundred.
+// mostFiring is the limit on a module's time for a request at which it fires, in the slowest of a hundred.
 const mostFiring = 25 * time.Millisecond
 
 // summarized is the first request after a compaction.
 const summarized = `[{"role":"user","content":"This session is being continued from a previous conversation that ran out of context. ` +
 	`The summary below covers the earlier portion of the conversation.\n\nSummary: the tests were run, some fail.\n\nPlease continue."}]`
 
-// Latencies measures rehydrator and compaction-bridge, as often as rounds says, on a
-// generated conversation of some 800 KB, where they fire and where they do not. Of
-// the bridge the history lies in memory: what a database takes comes on top.
+// Latencies measures rehydrator and compaction-bridge, for a number of rounds, on a generated conversation
+// of some 800 KB, with requests at which they fire and others. The bridge's history is in memory, so that
+// the database's time is not included.
 func Latencies(ctx context.Context, counter *tokens.Counter, rounds int) ([]Latency, error) {
 	generated := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 205_000})
 	large := generated.Body(generated.Steps() - 1)
@@ -107,7 +106,7 @@ func bridgeLatencies(ctx context.Context, counter *tokens.Counter, rounds int, l
 	return []Latency{first, other}, nil
 }
 
-// timed runs a module on exchanges, each made again, and checks that it fires or not.
+// timed runs a module on newly created exchanges, and checks whether it fires as expected.
 func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, next func() (*pipeline.Exchange, error)) (Latency, error) {
 	runtime.LockOSThread() // so that the thread's time is the module's
 	defer runtime.UnlockOSThread()
@@ -134,8 +133,7 @@ func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, 
 	return Latency{Rounds: rounds, P50: took[half], P99: took[most], CPU50: worked[half], CPU99: worked[most], Fires: fires}, nil
 }
 
-// threadTime returns the processor time that this thread has used, 0 where the
-// system does not tell.
+// threadTime returns the CPU time of this thread, or 0 if the system does not report it.
 func threadTime() time.Duration {
 	const ofThread = 1 // RUSAGE_THREAD of Linux
 	var usage syscall.Rusage
@@ -145,7 +143,7 @@ func threadTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// messagesOf returns the messages of a body as the archive holds them.
+// messagesOf returns the messages of a body as the archive stores them.
 func messagesOf(body []byte) (left, error) {
 	var request struct {
 		Messages []json.RawMessage `json:"messages"`
@@ -160,7 +158,7 @@ func messagesOf(body []byte) (left, error) {
 	return entries, nil
 }
 
-// firstCommand returns the first command that a body's conversation ran.
+// firstCommand returns the first command in a body's conversation.
 func firstCommand(body []byte) (string, error) {
 	match := regexp.MustCompile(`"input":\{"command":("(?:[^"\\]|\\.)*")`).FindSubmatch(body)
 	if match == nil {
@@ -173,7 +171,7 @@ func firstCommand(body []byte) (string, error) {
 	return command, nil
 }
 
-// withTyped returns a body with a typed message behind its last one.
+// withTyped returns a body with a typed message after its last one.
 func withTyped(body []byte, typed string) ([]byte, error) {
 	quoted, err := json.Marshal(typed)
 	if err != nil {

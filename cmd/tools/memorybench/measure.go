@@ -11,22 +11,22 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// The bounds of what is measured: as many hits as are looked at, and as many tokens
-// as the rehydrator may inject.
+// The limits of the measurement: the number of hits to check, and the maximum tokens that the rehydrator
+// may inject.
 const (
 	looked   = 5
 	injected = 1000
 )
 
-// Row is what a search makes of one kind of questions.
+// Row is a search's result for one kind of questions.
 type Row struct {
 	Name     string
 	Asks     int
 	At1, At3 int // asks whose evidence is the best hit, or among the best three
 	At5      int
-	Answered int     // asks whose answer stands in the text that would be injected; tool questions only
-	Target   float64 // the least share of At5
-	Best     float64 // the least share of At1
+	Answered int     // asks with their answer in the text to inject; tool questions only
+	Target   float64 // minimum share of At5
+	Best     float64 // minimum share of At1
 }
 
 // Share returns a count as a share of the asks.
@@ -43,7 +43,7 @@ type Bench struct {
 	count func(string) int
 	lanes map[string]*search.Memory
 	whole *search.Memory // of all sessions together
-	bases map[string]int // where each session begins in whole
+	bases map[string]int // start of each session in whole
 
 	titles map[string]string
 }
@@ -64,8 +64,8 @@ func New(set *Recorded, count func(string) int) *Bench {
 	return b
 }
 
-// Run measures all kinds of questions, each in its session before the place where it
-// is asked, and the tool questions in all sessions together as well.
+// Run measures all kinds of questions, each in its session before the place of the question, and the tool
+// questions also in all sessions together.
 func (b *Bench) Run() []Row {
 	described := func(ask *Ask) string { return ask.Text() }
 	return []Row{
@@ -79,8 +79,8 @@ func (b *Bench) Run() []Row {
 	}
 }
 
-// loosely asks a tool question without the form in which it is put, and without its
-// first word, so that no description is named as a whole.
+// loosely asks a tool question without its form, and without its first word, so that it does not contain a
+// whole description.
 func loosely(ask *Ask) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(ask.Question, "Earlier you ran a command to: "), ". What exactly did it print?")
 	if _, rest, several := strings.Cut(text, " "); several {
@@ -89,7 +89,7 @@ func loosely(ask *Ask) string {
 	return "what was the output when we looked at this earlier: " + text + "?"
 }
 
-// byPath asks for the path of a file alone.
+// byPath asks for the path of a file only.
 func byPath(ask *Ask) string {
 	return ask.Query[strings.LastIndexByte(ask.Query, '\n')+1:]
 }
@@ -97,12 +97,12 @@ func byPath(ask *Ask) string {
 // span is a hit: messages from the first to before the second.
 type span [2]int
 
-// pair reports whether a hit holds the call and its result.
+// pair reports whether a hit contains the call and its result.
 func pair(hit span, evidence []int) bool {
 	return hit[0] <= evidence[0] && evidence[len(evidence)-1] < hit[1]
 }
 
-// anyOf reports whether a hit holds one of several messages.
+// anyOf reports whether a hit contains one of several messages.
 func anyOf(hit span, evidence []int) bool {
 	return slices.ContainsFunc(evidence, func(message int) bool { return hit[0] <= message && message < hit[1] })
 }
@@ -126,7 +126,7 @@ func (b *Bench) inSession(ask *Ask) string {
 	return fmt.Sprintf("In the session about %q: %s", strings.Join(words[:(len(words)+1)/2], " "), ask.Text())
 }
 
-// everywhere looks in all sessions, each as a whole.
+// everywhere searches all sessions, each as a whole.
 func (b *Bench) everywhere(name string, asks []Ask, text func(*Ask) string) Row {
 	row := Row{Name: name, Asks: len(asks), Best: 0.80}
 	for i := range asks {
@@ -143,7 +143,7 @@ func (b *Bench) everywhere(name string, asks []Ask, text func(*Ask) string) Row 
 	return row
 }
 
-// titleAt returns the title of the session that has a message of all.
+// titleAt returns the title of the session with a message's index among all.
 func (b *Bench) titleAt(message int) string {
 	for id, base := range b.bases {
 		if base <= message && message < base+len(b.set.Sessions[id]) {
@@ -153,7 +153,7 @@ func (b *Bench) titleAt(message int) string {
 	return ""
 }
 
-// title is a session's: the beginning of the first text that a person typed.
+// title is a session's title: the beginning of its first typed text.
 func title(messages []conversation.Message) string {
 	for i := range messages {
 		if text, isTyped := typedIn(&messages[i]); isTyped {
@@ -164,7 +164,7 @@ func title(messages []conversation.Message) string {
 	return ""
 }
 
-// longestTitle is the most bytes of a session's title.
+// longestTitle is the maximum number of bytes of a session's title.
 const longestTitle = 120
 
 func (r *Row) note(place int) {
@@ -192,7 +192,7 @@ func spans(matches []search.Match) []span {
 	return hits
 }
 
-// inject returns the text that a model would be given.
+// inject returns the text for the model.
 func (b *Bench) inject(session string, hits []span, question string) string {
 	var found [][]conversation.Message
 	for _, hit := range hits {

@@ -10,12 +10,12 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// longestTyped is the most bytes of a message that counts as typed: more is pasted.
+// longestTyped is the maximum number of bytes of a typed message. Longer ones are pasted.
 const longestTyped = 3000
 
-// Published asks the questions of a public set in prompts that show the newest messages
-// alone, and returns how often some of what answers comes back. tokens is what comes back for
-// a question on average.
+// Published asks the questions of a public set in prompts that show only the newest messages, and returns
+// how often a part of the evidence comes back. tokens is the average size of the returned content per
+// question.
 func (r *Rehydration) Published(ctx context.Context, set *datasets.Dataset) (back Figure, tokens float64, err error) {
 	back = Figure{Name: set.Name + ": plain questions whose answer is compressed, some of it comes back", Least: 0.40}
 	total := 0
@@ -46,8 +46,8 @@ func (r *Rehydration) Published(ctx context.Context, set *datasets.Dataset) (bac
 	return back, float64(total) / float64(max(back.Cases, 1)), nil
 }
 
-// Typed sends what people typed in the middle of sessions and what refers to nothing, with all
-// but the newest messages compressed: nothing should come back.
+// Typed sends people's messages from the middle of sessions without a reference to earlier content, with
+// all but the newest messages compressed. No content should come back.
 func (r *Rehydration) Typed(ctx context.Context, set *Recorded) (Figure, error) {
 	fired := Figure{Name: "messages typed in mid-session that refer to nothing: something comes back", Unwanted: true}
 	refers := map[string]bool{}
@@ -61,7 +61,7 @@ func (r *Rehydration) Typed(ctx context.Context, set *Recorded) (Figure, error) 
 			if !isTyped || refers[text] {
 				continue
 			}
-			refers[text] = true // once: sessions of one project begin alike
+			refers[text] = true // count it once, because sessions of one project begin alike
 			body, err := Body(messages[:at], text)
 			if err != nil {
 				return Figure{}, err
@@ -76,7 +76,7 @@ func (r *Rehydration) Typed(ctx context.Context, set *Recorded) (Figure, error) 
 	return fired, nil
 }
 
-// typedIn returns what a person typed in a message, if they did.
+// typedIn returns the text that a person typed in a message, if any.
 func typedIn(message *conversation.Message) (text string, isTyped bool) {
 	if message.Role != conversation.User || message.Flags().Has(conversation.HasResult) {
 		return "", false

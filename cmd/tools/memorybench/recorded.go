@@ -18,25 +18,25 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Recorded is a set of sessions and of what is asked about them.
+// Recorded is a set of sessions and the questions about them.
 type Recorded struct {
 	Sessions map[string][]conversation.Message
-	Tools    []Ask // what a tool printed
-	Rereads  []Ask // a file that had been read
-	Refs     []Ask // what someone refers back to
+	Tools    []Ask // about a tool's output
+	Rereads  []Ask // about a file read before
+	Refs     []Ask // references of people to earlier content
 }
 
-// Ask is something asked at a place of a session and where it is answered.
+// Ask is a question at a place of a session, with the place of its answer.
 type Ask struct {
 	Session  string `json:"session"`
 	At       int    `json:"at"`       // only messages before this one count
 	Question string `json:"question"` // of a tool question
 	Query    string `json:"query"`    // of the others
-	Answer   string `json:"answer"`   // of a tool question: stands in the result
+	Answer   string `json:"answer"`   // of a tool question: a part of the result
 	Evidence []int  `json:"evidence"` // messages that answer
 }
 
-// Text is what is asked.
+// Text is the question or the query.
 func (a *Ask) Text() string { return a.Question + a.Query }
 
 // Load reads a recorded set from a directory with agent_sessions.jsonl.gz,
@@ -77,14 +77,14 @@ func Load(directory string) (*Recorded, error) {
 // ids returns the ids of the sessions, in order.
 func (r *Recorded) ids() []string { return slices.Sorted(maps.Keys(r.Sessions)) }
 
-// message is a message as it is recorded: its calls and results are lines of text.
+// message is a recorded message, with calls and results as lines of text.
 type message struct {
 	Role conversation.Role `json:"role"`
 	Text string            `json:"text"`
 }
 
-// parsed makes messages of recorded ones. The results of a message answer the calls
-// of the one before in their order.
+// parsed converts recorded messages. The results of a message answer the calls of the one before in their
+// order.
 func parsed(recorded []message) []conversation.Message {
 	messages := make([]conversation.Message, len(recorded))
 	calls := 0
@@ -110,13 +110,13 @@ func parsed(recorded []message) []conversation.Message {
 	return messages
 }
 
-// marked puts a mark before each call and each result that begins a line.
+// marked inserts a mark before each call and each result at the start of a line.
 func marked(text string) string {
 	text = strings.NewReplacer("\n[tool_use ", "\n\x00[tool_use ", "\n[tool_result]", "\n\x00[tool_result]").Replace(text)
 	return text
 }
 
-// countCalls counts the calls of the message before one.
+// countCalls counts the calls in the message before an index.
 func countCalls(messages []conversation.Message, i int) int {
 	calls := 0
 	if i > 0 {

@@ -20,11 +20,10 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// newestShown is how many of the newest messages the prompt of a question shows.
+// newestShown is how many of the newest messages a question's prompt shows.
 const newestShown = 10
 
-// Rehydration measures the module rehydrator: it is asked in prompts in which what
-// answers does not stand any more.
+// Rehydration measures the module rehydrator, with questions whose evidence is no longer in the prompt.
 type Rehydration struct {
 	counter *tokens.Counter
 	known   map[string]conversation.Digest
@@ -35,7 +34,7 @@ func NewRehydration(counter *tokens.Counter) *Rehydration {
 	return &Rehydration{counter: counter, known: map[string]conversation.Digest{}}
 }
 
-// Questions asks every n-th question of a set for what a tool printed.
+// Questions asks every n-th question of a set about a tool's output.
 func (r *Rehydration) Questions(ctx context.Context, set *Recorded, n int) ([]Figure, error) {
 	fired := Figure{Name: "explicit questions: something comes back", Least: 0.90}
 	right := Figure{Name: "explicit questions: the call and its result come back", Least: 0.90}
@@ -59,7 +58,7 @@ func (r *Rehydration) Questions(ctx context.Context, set *Recorded, n int) ([]Fi
 	return []Figure{fired, right, answered}, nil
 }
 
-// References sends the messages of a set that refer back.
+// References sends the messages of a set that refer to earlier content.
 func (r *Rehydration) References(ctx context.Context, set *Recorded) (Figure, error) {
 	right := Figure{Name: "messages that refer back: a message they mean comes back, or a newer version of its file", Least: 0.75}
 	for i := range set.Refs {
@@ -76,8 +75,8 @@ func (r *Rehydration) References(ctx context.Context, set *Recorded) (Figure, er
 	return right, nil
 }
 
-// Ordinary sends the requests that are in the middle of a conversation and refer to
-// nothing: as they were sent, and with all but the newest messages compressed.
+// Ordinary sends requests from the middle of a conversation without a reference to earlier content:
+// unchanged, and with all but the newest messages compressed.
 func (r *Rehydration) Ordinary(ctx context.Context, requests []Labeled) ([]Figure, error) {
 	sent := Figure{Name: "ordinary requests as they were sent: something comes back", Never: true}
 	forced := Figure{Name: "the same, all but the newest three messages compressed", Unwanted: true}
@@ -104,10 +103,10 @@ func (r *Rehydration) Ordinary(ctx context.Context, requests []Labeled) ([]Figur
 	return []Figure{sent, forced}, nil
 }
 
-// newestOrdinary is how many messages the prompt of an ordinary request shows.
+// newestOrdinary is how many messages an ordinary request's prompt shows.
 const newestOrdinary = 3
 
-// ask puts a question in its session, where what answers it is compressed.
+// ask puts a question in its session, with its evidence compressed.
 func (r *Rehydration) ask(ctx context.Context, set *Recorded, ask *Ask) (text string, items []string, err error) {
 	messages := set.Sessions[ask.Session][:ask.At]
 	body, err := Body(messages, ask.Text())
@@ -119,8 +118,8 @@ func (r *Rehydration) ask(ctx context.Context, set *Recorded, ask *Ask) (text st
 	return text, items, err
 }
 
-// process runs the module on a body whose prompt shows no message before shown, and
-// returns what came back and how many messages the body has.
+// process runs the module on a body whose prompt shows no message before shown. It returns the content that
+// came back and the body's number of messages.
 func (r *Rehydration) process(ctx context.Context, body []byte, shown int) (text string, items []string, length int, err error) {
 	exchange, err := r.exchange(body, shown)
 	if err != nil {
@@ -154,7 +153,7 @@ func (r *Rehydration) exchange(body []byte, shown int) (*pipeline.Exchange, erro
 	return exchange, nil
 }
 
-// failure returns why a module of an exchange failed.
+// failure returns the error of an exchange's module.
 func failure(exchange *pipeline.Exchange) error {
 	for i := range exchange.Report.Events {
 		if event := &exchange.Report.Events[i]; event.Type == "failed" {
@@ -164,8 +163,7 @@ func failure(exchange *pipeline.Exchange) error {
 	return nil
 }
 
-// isNewerVersion reports whether a pointer covers a call of a file that message at reads or
-// changes, and comes after it.
+// isNewerVersion reports whether a pointer covers a later call on a file that message at reads or changes.
 func isNewerVersion(messages []conversation.Message, item string, at int) bool {
 	var paths []string
 	documents := search.Documents(0, messages)

@@ -24,31 +24,30 @@ import (
 	"palimpsest/tenants"
 )
 
-// firstCalls is among how many calls after a compaction reads count.
+// firstCalls is the number of calls after a compaction in which reads count.
 const firstCalls = 30
 
-// Carried is how much of what was read again after compactions stands in the blocks
-// that compaction-bridge puts in.
+// Carried measures how much content that was read again after compactions is in compaction-bridge's blocks.
 type Carried struct {
 	MaxTokens   int
 	Compactions int
-	Rereads     int // reads of files that were known before
-	Files       int // of which the block has some content of the file
-	Half        int // of which it has half of the lines or more
+	Rereads     int // reads of files known before
+	Files       int // of which the block has some content
+	Half        int // of which the block has at least half of the lines
 	Tokens      int // of all blocks
 	Largest     int // tokens of the largest block
-	Plans       int // that people had approved before a compaction
-	Steps       int // of these plans, of which every step's first sentence stands in the next prompt
+	Plans       int // approved by a person before a compaction
+	Steps       int // of these plans, those with every step's first sentence in the next prompt
 }
 
-// The shares of Rereads that are to be reached with 6,000 tokens: of Files by the
-// product's plan, of Half by what was reached when it was first measured.
+// The required shares of Rereads with 6,000 tokens: Files from the product's plan, Half from the first
+// measurement.
 const (
 	LeastFiles = 0.60
 	LeastHalf  = 0.25
 )
 
-// Carry builds the block of each compaction within so many tokens.
+// Carry builds the block of each compaction within a number of tokens.
 func Carry(ctx context.Context, counter *tokens.Counter, compactions []Compaction, maxTokens int) (Carried, error) {
 	sum := Carried{MaxTokens: maxTokens}
 	for i := range compactions {
@@ -100,7 +99,7 @@ func (c *Carried) add(one *Compaction, block string, tokens int) {
 	}
 }
 
-// addPlan counts the plan that held before the compaction, if there was one.
+// addPlan counts the plan in effect before the compaction, if any.
 func (c *Carried) addPlan(one *Compaction, block string) {
 	book := ledger.New()
 	book.Add(0, 0, one.Before)
@@ -127,7 +126,7 @@ func (l left) Originals(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, f
 	return l[min(from, len(l)):min(to, len(l))], nil
 }
 
-// exchange returns the first request after the compaction and what its client left.
+// exchange returns the first request after the compaction and the client's state before it.
 func (c *Compaction) exchange(counter *tokens.Counter) (*pipeline.Exchange, compactionbridge.Past, error) {
 	var entries left
 	for i := range c.Before {
@@ -141,8 +140,7 @@ func (c *Compaction) exchange(counter *tokens.Counter) (*pipeline.Exchange, comp
 	return exchange, compactionbridge.Past{Originals: entries}, err
 }
 
-// afterCompaction returns the first request after a compaction that left so many
-// messages.
+// afterCompaction returns the first request after a compaction that left a number of messages.
 func afterCompaction(counter *tokens.Counter, body []byte, messages int) (*pipeline.Exchange, error) {
 	config := modules.Catalog().Default()
 	config.Modules = []string{compactionbridge.Name}
@@ -156,7 +154,7 @@ func afterCompaction(counter *tokens.Counter, body []byte, messages int) (*pipel
 	return exchange, nil
 }
 
-// reread is a read after a compaction of a file that was known before.
+// reread is a read after a compaction of a file known before.
 type reread struct {
 	path  string
 	lines []string
@@ -196,7 +194,7 @@ func (c *Compaction) rereads() []reread {
 
 var numberedLine = regexp.MustCompile(`(?m)^ *\d{1,8}(?:→|\t|\| )(.*)$`)
 
-// numbered returns the lines of a file that a result shows with their numbers.
+// numbered returns the numbered lines of a file in a result.
 func numbered(result string) []string {
 	var lines []string
 	for _, match := range numberedLine.FindAllStringSubmatch(conversation.WithoutReminders(result), -1) {
@@ -205,7 +203,7 @@ func numbered(result string) []string {
 	return lines
 }
 
-// shownIn returns the lines of each file that a block shows.
+// shownIn returns the lines of each file in a block.
 func shownIn(block string) map[string]map[string]bool {
 	files := map[string]map[string]bool{}
 	var current map[string]bool

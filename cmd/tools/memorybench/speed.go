@@ -12,7 +12,7 @@ var (
 	sizeLine      = regexp.MustCompile(`table (.+), indexes (.+?) after`)
 )
 
-// Speed returns what the benchmark of the search printed as a table.
+// Speed returns the output of the search's benchmark as a table.
 func Speed(printed string) string {
 	var text strings.Builder
 	if match := documentsLine.FindStringSubmatch(printed); match != nil {

@@ -1,5 +1,5 @@
-// Command pictures makes the pictures of README.md: it starts the demo of a program,
-// opens its pages in a real browser and writes what they show.
+// Command pictures makes the pictures of README.md: it starts the demo of a program and takes screenshots
+// of its pages in a real browser.
 package main
 
 import (
@@ -29,14 +29,14 @@ import (
 const (
 	width    = 1440 // of the screen, in px
 	usual    = 1000
-	tall     = 1380 // what is below the fold counts, too
+	tall     = 1380 // includes the part below the fold
 	patience = time.Minute
 )
 
-// picture is a page that a picture is made of.
+// picture is a screenshot of a page.
 type picture struct {
 	name, path, theme string
-	ready             string // what is true once the page has drawn itself
+	ready             string // condition that is true after the page has drawn itself
 	height            int64  // of the screen, in px
 }
 
@@ -85,7 +85,7 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 	return nil
 }
 
-// logIn logs in to the demo as the owner that its file names.
+// logIn logs in to the demo as the owner named in its file.
 func logIn(ctx context.Context, address, file string) (*apiclient.Client, error) {
 	var state struct {
 		Made struct {
@@ -106,7 +106,7 @@ func logIn(ctx context.Context, address, file string) (*apiclient.Client, error)
 	return client, client.Call(ctx, http.MethodPost, "/login", map[string]string{"email": state.Made.Email, "password": demo.Password}, nil)
 }
 
-// session returns the page of the longest session, at a message that is shortened.
+// session returns the page of the longest session, at a shortened message.
 func session(ctx context.Context, client *apiclient.Client) (path string, err error) {
 	var all struct {
 		Data []struct {
@@ -131,7 +131,7 @@ func session(ctx context.Context, client *apiclient.Client) (path string, err er
 	id := all.Data[best].ID
 	var turns struct {
 		Data []struct {
-			To    int `json:"to"` // index behind its last message
+			To    int `json:"to"` // index after its last message
 			Level int `json:"level"`
 		} `json:"data"`
 	}
@@ -146,7 +146,7 @@ func session(ctx context.Context, client *apiclient.Client) (path string, err er
 	return "/sessions/" + id, nil
 }
 
-// take makes one picture of a page of the demo, as the person whom the client has logged in.
+// take takes one picture of a page of the demo, as the logged-in user of the client.
 func take(ctx context.Context, client *apiclient.Client, demo string, wanted picture, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -186,7 +186,7 @@ func take(ctx context.Context, client *apiclient.Client, demo string, wanted pic
 	return write(filepath.Join(folder, wanted.name+".png"), shot)
 }
 
-// write writes a PNG as small as it gets without losing anything.
+// write writes a PNG with the best lossless compression.
 func write(file string, shot []byte) error {
 	decoded, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {

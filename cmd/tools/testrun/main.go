@@ -1,6 +1,6 @@
-// Command testrun runs go test, or another command, with the PostgreSQL cluster that all test
-// programs of one run share, and with the commit that picks this run's part of each large sweep
-// (see pipeline/fulltest). The cluster ends with the command:
+// Command testrun runs go test, or another command, with the PostgreSQL cluster that all test programs of
+// one run share, and with the commit that selects this run's part of each large sweep (see
+// pipeline/fulltest). The cluster ends with the command:
 //
 //	testrun COMMAND [ARGUMENT…]
 package main
@@ -53,7 +53,7 @@ func run(ctx context.Context, name string, arguments []string) (code int, err er
 	return 0, err
 }
 
-// commit returns the hash of the commit that is checked out, "" outside a repository.
+// commit returns the hash of the checked-out commit, "" outside a repository.
 func commit(ctx context.Context) string {
 	hash, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
 	if err != nil {

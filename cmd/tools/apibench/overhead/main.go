@@ -1,7 +1,6 @@
-// Command overhead starts the program, a floor and a provider double on loopback
-// addresses, compares them case by case, prints a Markdown table and writes it
-// into the performance page. It ends with an error if an answer was wrong, or if the
-// program dropped records: figures of work that was not done are worth nothing.
+// Command overhead starts the program, a floor and a provider double on loopback addresses, compares them
+// case by case, prints a Markdown table and writes it into the performance page. It ends with an error if
+// an answer was wrong or the program dropped records, because figures of incomplete work are worthless.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 	"palimpsest/pipeline/reporttest"
 )
 
-// target is the target of the Makefile whose part of a page the table is.
+// target is the target of the Makefile whose part of a page holds the table.
 const target = "bench"
 
 // options are the command's flags.
@@ -31,10 +30,10 @@ type options struct {
 	binary   string
 	report   string
 	only     string
-	parts    string // file with what go test -bench printed
+	parts    string // file with the output of go test -bench
 	rounds   int
 	replicas int
-	floor    string // upstream of a floor that this process is to be
+	floor    string // if set, this process is a floor with this upstream
 }
 
 func main() {
@@ -61,8 +60,8 @@ func main() {
 	}
 }
 
-// unbounded lets as many requests of a workspace be open at once, and connections of one
-// place and key, as any case has: all of them come from this machine, with one key.
+// unbounded raises the limits on a workspace's open requests and on connections per place and key, because
+// all requests come from this machine with one key.
 func unbounded() []string {
 	return []string{
 		"PALIMPSEST_WORKSPACE_CONCURRENCY=2000", "PALIMPSEST_CONNECTIONS_PER_PLACE=0", "PALIMPSEST_CONNECTIONS_PER_KEY=0", "PALIMPSEST_CONNECTIONS_PER_ACCOUNT=0",
@@ -71,7 +70,7 @@ func unbounded() []string {
 
 // measure runs all cases and reports them.
 func measure(ctx context.Context, wanted options) (err error) {
-	if wanted.report != "" { // say before half an hour of measuring that the file cannot be written
+	if wanted.report != "" { // report an unwritable file before half an hour of measuring
 		if err := reporttest.CanWrite(wanted.report, target); err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func report(ctx context.Context, wanted options, routes []apibench.Route) error 
 	return errors.Join(faults...)
 }
 
-// serveFloor is the floor until it is told to stop.
+// serveFloor runs the floor until it is told to stop.
 func serveFloor(ctx context.Context, wanted options) error {
 	upstream, err := url.Parse(wanted.floor)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command table installs the real clients, runs each through the real program
-// against a provider double, in a network that has only a loopback, and prints a
-// table client × case. It ends with an error if a case failed.
+// Command table installs the real clients, runs each through the real program against a provider double, in
+// a network with only a loopback, and prints a table client × case. It ends with an error if a case failed.
 package main
 
 import (
@@ -112,7 +111,7 @@ func prepare(ctx context.Context, wanted options) (err error) {
 	return nil
 }
 
-// try tries the clients, one at a time, and prints the table.
+// try runs the clients, one at a time, and prints the table.
 func try(ctx context.Context, wanted options) (err error) {
 	if !wanted.open {
 		if err := apiclients.OpenLoopback(); err != nil {
@@ -150,9 +149,9 @@ func try(ctx context.Context, wanted options) (err error) {
 	return tryAll(ctx, bench, wanted)
 }
 
-// chosen returns the clients and the cases that are wanted. It fails where nothing is chosen.
+// chosen returns the selected clients and cases. It fails if the selection is empty.
 func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case, err error) {
-	// A word begins with what is wanted, or pi would be found in anthropic.
+	// Match only at the start of a word, otherwise "pi" would match anthropic.
 	holds := func(name, wanted string) bool {
 		return regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(wanted)).MatchString(name)
 	}
@@ -178,7 +177,7 @@ func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case,
 	return clients, cases, nil
 }
 
-// tryAll tries each wanted client in each wanted case.
+// tryAll runs each selected client in each selected case.
 func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error {
 	clients, cases, err := wanted.chosen()
 	if err != nil {
@@ -223,7 +222,7 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 	return nil
 }
 
-// tryOne tries a client in a case, says what came of it, and keeps it where that is wanted.
+// tryOne tries a client in a case, prints the result, and keeps it if asked to.
 func tryOne(ctx context.Context, bench *apiclients.Bench, client apiclients.Client, one apiclients.Case, wanted options) (*apiclients.Trial, error) {
 	trial, err := bench.Try(ctx, client, one)
 	if err != nil {
@@ -237,8 +236,8 @@ func tryOne(ctx context.Context, bench *apiclients.Bench, client apiclients.Clie
 	return trial, trial.Keep(wanted.keep)
 }
 
-// versionOf returns the version of a client that is installed, and says so where it is not
-// the pinned one; "" of a client that is not from npm.
+// versionOf returns the installed version of a client, and reports a difference from the pinned one; "" if
+// the client is not from npm.
 func versionOf(client apiclients.Client, wanted options, pinned map[string]string) (string, error) {
 	if client.Package == "" {
 		return "", nil
@@ -254,8 +253,8 @@ func versionOf(client apiclients.Client, wanted options, pinned map[string]strin
 	return version, nil
 }
 
-// compare prints what clients sent that is not on their lists, or adds it there, and
-// returns how much was printed.
+// compare prints habits that are missing on the clients' lists, or adds them there. It returns how many it
+// printed.
 func compare(sent map[string]apiclients.Habits, wanted options) (added int, err error) {
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		if wanted.learn {

@@ -91,7 +91,7 @@ func run(ctx context.Context, wanted options) error {
 	return report(ctx, wanted, "bench-compaction", result.Markdown())
 }
 
-// vast compares in a window of a million.
+// vast compares in a window of a million tokens.
 func vast(ctx context.Context, bench *compactionbench.Bench, suite compactionbench.Suite, wanted options) error {
 	found, err := bench.Vast(ctx, suite)
 	if err != nil || len(found.Rows) == 0 {
@@ -111,7 +111,7 @@ func report(ctx context.Context, wanted options, mark, tables string) error {
 	return reporttest.Write(wanted.write, mark, text)
 }
 
-// configured returns the default settings with some changed, for some modules.
+// configured returns the default settings with changes for some modules.
 func configured(names, settings []string) (pipeline.Config, error) {
 	layers := []pipeline.Layer{{Source: pipeline.FromDefault, Modules: strings.Join(names, ",")}}
 	for _, setting := range settings {
@@ -129,7 +129,7 @@ func configured(names, settings []string) (pipeline.Config, error) {
 	return config, nil
 }
 
-// commit names the version that runs.
+// commit names the running version.
 func commit(ctx context.Context) string {
 	name, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {

@@ -12,16 +12,15 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// orders are the abilities whose questions follow what a person ordered.
+// orders are the abilities with questions about a person's orders.
 var orders = []string{"preference_following", "instruction_following"}
 
-// cutChat is a chat that was cut to the length of its folder: where there is one, the set's own
-// programs read it and not chat.json.
+// cutChat is a chat cut to the length of its folder. If it exists, the set's own programs read it instead
+// of chat.json.
 const cutChat = "chat_trunecated.json"
 
-// beam reads a folder of chats of one length, such as chats/100K: a person and a model talk,
-// and evidence is a message. Questions that nothing answers are left out, and so are those
-// whose authors name no message.
+// beam reads a folder of chats of one length, such as chats/100K: a person and a model talk, and evidence
+// is a message. It skips questions without an answer, and questions without a message named by the authors.
 func beam(folder string) ([]Dataset, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*", "chat.json"))
 	if err != nil {
@@ -50,8 +49,7 @@ type batch struct {
 	} `json:"turns"`
 }
 
-// batches reads the parts of a chat. Those of 10M tokens are lists of plans, which hold parts
-// each under its name.
+// batches reads the parts of a chat. Those of 10M tokens are lists of plans, each with named parts.
 func batches(folder string) ([]batch, error) {
 	name := filepath.Join(folder, cutChat)
 	if _, err := os.Stat(name); err != nil {
@@ -121,7 +119,7 @@ func beamChat(folder string) (Conversation, error) {
 	return told, nil
 }
 
-// numbers returns all numbers in a value of JSON: sources are lists, or objects of lists.
+// numbers returns all numbers in a JSON value, because sources are lists, or objects of lists.
 func numbers(value any, found []int) []int {
 	switch value := value.(type) {
 	case float64:

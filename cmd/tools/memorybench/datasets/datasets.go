@@ -1,7 +1,6 @@
-// Package datasets measures the search on public sets of long conversations with questions,
-// which a developer has downloaded: LoCoMo (Maharana et al., 2024, arXiv 2402.17753), BEAM
-// (arXiv 2510.27246), and LongMemEval (Wu et al., 2024, arXiv 2410.10813). None of them is
-// part of the repository.
+// Package datasets measures the search on public sets of long conversations with questions: LoCoMo
+// (Maharana et al., 2024, arXiv 2402.17753), BEAM (arXiv 2510.27246), and LongMemEval (Wu et al., 2024,
+// arXiv 2410.10813). A developer downloads them; the repository contains no part of them.
 package datasets
 
 import (
@@ -17,11 +16,11 @@ import (
 // Dataset is a set of conversations and of questions about them.
 type Dataset struct {
 	Name          string
-	Unit          string // what evidence is counted in: a message, a session, …
+	Unit          string // the unit of evidence: a message, a session, …
 	Conversations []Conversation
 }
 
-// Conversation is one history and what is asked about it.
+// Conversation is one history and the questions about it.
 type Conversation struct {
 	ID        string
 	Messages  []conversation.Message
@@ -30,17 +29,16 @@ type Conversation struct {
 	Orders    []Order
 }
 
-// Question is asked when its conversation is over.
+// Question is a question at the end of its conversation.
 type Question struct {
 	Text     string
-	Ability  string // what the set's authors say it tests
+	Ability  string // the ability that it tests, named by the set's authors
 	Evidence []int  // units that answer it
 }
 
-// Load reads every set in a directory: locomo10.json, the folders of chats of BEAM (chats/100K
-// and so on), and longmemeval_s, _m, and _oracle, with or without .json and what its authors
-// put between. A directory without any is os.ErrNotExist, and a set that nobody can ask
-// anything of is an error.
+// Load reads every set in a directory: locomo10.json, the folders of chats of BEAM (chats/100K and so on),
+// and longmemeval_s, _m, and _oracle, with or without .json and the authors' additions to the name. It
+// returns os.ErrNotExist for a directory without sets, and an error for a set without questions.
 func Load(directory string) ([]Dataset, error) {
 	var sets []Dataset
 	for _, known := range []struct {
@@ -93,7 +91,7 @@ func (c *Conversation) Places(units []int) []int {
 	return places
 }
 
-// ask adds a question whose evidence is known.
+// ask adds a question with known evidence.
 func (c *Conversation) ask(text, ability string, evidence []int) {
 	if len(evidence) > 0 {
 		c.Questions = append(c.Questions, Question{Text: text, Ability: ability, Evidence: evidence})

@@ -13,12 +13,11 @@ import (
 // loCoMoAbilities are the kinds of questions by their number in the set.
 var loCoMoAbilities = map[int]string{1: "several messages", 2: "time", 3: "open domain", 4: "one message", 5: "adversarial"}
 
-// dialogID finds the names of messages, such as D1:3, of which a text may hold several.
+// dialogID matches the names of messages, such as D1:3. A text may hold several.
 var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
-// loCoMo reads locomo10.json: two people talk in sessions, and evidence is a message. The
-// first speaker is read as the user; each message begins with its speaker's name, as the
-// set's own programs put it to a model.
+// loCoMo reads locomo10.json: two people talk in sessions, and evidence is a message. The first speaker is
+// read as the user. Each message begins with its speaker's name, as in the set's own prompts to a model.
 func loCoMo(name string) ([]Dataset, error) {
 	var samples []struct {
 		ID           string                     `json:"sample_id"`

@@ -8,9 +8,9 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// longMemEval reads longmemeval_s.json, longmemeval_m.json, or longmemeval_oracle.json twice:
-// evidence is a session, as the set's authors name it, or the messages marked in it. Each
-// question has a history of its own. Questions that nothing answers are left out.
+// longMemEval reads longmemeval_s.json, longmemeval_m.json, or longmemeval_oracle.json twice: evidence is a
+// session, as the set's authors name it, or the messages marked in it. Each question has a history of its
+// own. Questions without an answer are left out.
 func longMemEval(name string) ([]Dataset, error) {
 	var asked []struct {
 		ID       string   `json:"question_id"`

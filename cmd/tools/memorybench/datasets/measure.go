@@ -12,10 +12,10 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// looked is how many units of a ranking count.
+// looked is the number of ranked units that count.
 const looked = 10
 
-// Row is how well a ranking finds the evidence of some questions.
+// Row measures how well a ranking finds the evidence of some questions.
 type Row struct {
 	Ability   string // empty: of all questions
 	Questions int
@@ -30,7 +30,7 @@ type Row struct {
 // first.
 type Ranking func(told *Conversation) func(question string) []int
 
-// Measure asks all questions of a set: the first row is of all, the others of each ability.
+// Measure asks all questions of a set. The first row covers all questions, the others each ability.
 func Measure(set *Dataset, ranking Ranking) []Row {
 	rows := []Row{{}}
 	for i := range set.Conversations {
@@ -94,7 +94,7 @@ func share(is bool) float64 {
 	return 0
 }
 
-// mean makes means of sums.
+// mean divides sums by their number.
 func (r *Row) mean() {
 	for _, sum := range []*float64{&r.Any1, &r.Any5, &r.Any10, &r.All5, &r.All10, &r.Reciprocal, &r.Gain} {
 		*sum /= float64(max(r.Questions, 1))
@@ -115,7 +115,7 @@ func Search(told *Conversation) func(question string) []int {
 	}
 }
 
-// mostMatches is how many documents are asked for: of a session there may be many.
+// mostMatches is the number of documents to ask for, because one session may have many.
 const mostMatches = 200
 
 func appendNew(units []int, unit int) []int {
@@ -131,8 +131,7 @@ const (
 	bm25B  = 0.75
 )
 
-// BM25 ranks messages by BM25 over the stems of their words without stop words, as the floor to
-// compare with.
+// BM25 ranks messages by BM25 over the stems of their words without stop words, as the baseline.
 func BM25(told *Conversation) func(question string) []int {
 	counts, lengths, having, total := make([]map[string]int, len(told.Messages)), make([]int, len(told.Messages)), map[string]int{}, 0
 	for i := range told.Messages {
@@ -202,8 +201,8 @@ func isWord(r rune) bool {
 	return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || r > 127
 }
 
-// anchors are what others have published of the same sets. "M" is the set with the long
-// histories; its paper measures rounds, a question with its answer.
+// anchors are published results of others on the same sets. "M" is the set with the long histories; its
+// paper measures rounds, a question with its answer.
 var anchors = []struct{ set, unit, ranking, any1, any5 string }{
 	{"LongMemEval s", "session", "the best lexical search", "0.882", "0.972"},
 	{"LongMemEval m", "message", "BM25 on rounds, recall@5", "", "0.472"},

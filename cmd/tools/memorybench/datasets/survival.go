@@ -14,18 +14,18 @@ import (
 	"palimpsest/pipeline/replay"
 )
 
-// Order is something that a person says once and that holds from then on.
+// Order is a person's order that holds from then on.
 type Order struct {
-	Ability string // what the set's authors say it tests
+	Ability string // the ability that it tests, named by the set's authors
 	Text    string
 }
 
-// preferred finds the words of a message that tell a preference.
+// preferred matches the words of a message that state a preference.
 var preferred = regexp.MustCompile(`(?i)\bprefer\b[^,.?!]*`)
 
-// order adds what a message orders: as a whole, or of a preference the words that tell it.
+// order adds a message's order: all of it, or only the words that state a preference.
 func (c *Conversation) order(ability, said string) {
-	text, _, _ := strings.Cut(said, " ->->") // the number of the message, which the set adds
+	text, _, _ := strings.Cut(said, " ->->") // remove the number of the message, which the set adds
 	if strings.HasPrefix(ability, "preference") {
 		text = preferred.FindString(text)
 	}
@@ -34,14 +34,14 @@ func (c *Conversation) order(ability, said string) {
 	}
 }
 
-// Survival is how many orders the last prompt of a conversation still holds.
+// Survival counts the orders that the last prompt of a conversation still holds.
 type Survival struct {
 	Ability     string
 	Kept, Given int
 }
 
-// Survive replays the conversations of a set that give orders in a context window of so many
-// tokens, and looks for the orders in the last prompt.
+// Survive replays the conversations of a set with orders in a context window of a number of tokens, and
+// checks for the orders in the last prompt.
 func Survive(ctx context.Context, set *Dataset, window int) ([]Survival, error) {
 	var found []Survival
 	for i := range set.Conversations {
@@ -71,7 +71,7 @@ func note(found []Survival, ability string, kept bool) []Survival {
 	return append(found, Survival{Ability: ability, Given: 1, Kept: int(share(kept))})
 }
 
-// lastPrompt returns the text of what goes out with the last message of the user.
+// lastPrompt returns the text of the prompt with the last message of the user.
 func (c *Conversation) lastPrompt(ctx context.Context, window int) (string, error) {
 	type message struct {
 		Role conversation.Role `json:"role"`
@@ -105,7 +105,7 @@ func (c *Conversation) lastPrompt(ctx context.Context, window int) (string, erro
 	return spoken(last)
 }
 
-// spoken returns the texts of the messages of a body, flat.
+// spoken returns the texts of the messages of a body, normalized by flat.
 func spoken(body []byte) (string, error) {
 	var sent struct {
 		Messages []struct {
@@ -134,10 +134,10 @@ func spoken(body []byte) (string, error) {
 	return flat(text.String()), nil
 }
 
-// flat returns a text in small letters with single spaces.
+// flat returns a text in lower case with single spaces.
 func flat(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
 
-// SurvivalTable returns what survives in each window as a table.
+// SurvivalTable returns the surviving orders in each window as a table.
 func SurvivalTable(set *Dataset, windows []int, found [][]Survival) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s: what people order once and the last prompt still holds**\n\n| window, tokens | ability | given | kept | share |\n%s|\n", set.Name, strings.Repeat("| --- ", 5))

@@ -1,5 +1,5 @@
-// Command table measures what the memory finds again and prints the tables. Only
-// the speed of the search needs a database: it is read from what the Go benchmarks printed.
+// Command table measures which content the memory finds again and prints the tables. Only the speed of the
+// search needs a database, so it is read from the output of the Go benchmarks.
 package main
 
 import (
@@ -96,8 +96,7 @@ func run(ctx context.Context, wanted options) error {
 	return tell(wanted.write, "bench-memory", text.String())
 }
 
-// tell prints tables and, where a page is named, writes them between the marks of a
-// target of the Makefile.
+// tell prints tables and, with a page, writes them between the marks of a target of the Makefile.
 func tell(page, target, tables string) error {
 	fmt.Print(tables) //nolint:forbidigo // the command's output
 	if page == "" {
@@ -135,17 +134,17 @@ func published(ctx context.Context, counter *tokens.Counter, directory string) (
 	return strings.Join(tables, "\n"), nil
 }
 
-// source is what a group of tables is made of.
+// source holds the inputs of a group of tables.
 type source struct {
 	title       string
 	recall      string // directory of sessions and questions
-	labeled     string // file of labeled requests; may be empty
-	compactions string // directory with compactions; may be empty
+	labeled     string // file of labeled requests; optional
+	compactions string // directory with compactions; optional
 	isApart     *bool  // which part of the sessions; nil for all of them
 }
 
-// measure returns the tables of one set: of the search, of rehydrator, and of
-// compaction-bridge, whose compactions only a recorded set has.
+// measure returns the tables of one set: of the search, of rehydrator, and of compaction-bridge, for which
+// only a recorded set has compactions.
 func measure(ctx context.Context, counter *tokens.Counter, from *source) (string, error) {
 	set, err := memorybench.Load(from.recall)
 	if err != nil {
@@ -204,7 +203,7 @@ func measure(ctx context.Context, counter *tokens.Counter, from *source) (string
 	return text.String(), nil
 }
 
-// load returns how many processes ran or waited to, on average of the last minute.
+// load returns the load average of the last minute.
 func load() string {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -214,7 +213,7 @@ func load() string {
 	return minute
 }
 
-// commit names the version that runs.
+// commit names the running version.
 func commit(ctx context.Context) string {
 	name, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -223,8 +222,8 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(name))
 }
 
-// labeled returns what comes back into ordinary requests, and the table of the requests at which
-// compaction-bridge puts something in.
+// labeled returns the content that comes back into ordinary requests, and the table of the requests that
+// compaction-bridge adds to.
 func labeled(ctx context.Context, counter *tokens.Counter, name string) ([]memorybench.Figure, string, error) {
 	requests, err := memorybench.LoadLabeled(name)
 	if err != nil {
