@@ -8,33 +8,33 @@ import (
 	"github.com/google/uuid"
 )
 
-// The kinds of failure of accounts that callers tell apart.
+// Account errors that callers distinguish.
 var (
-	// ErrLinkEnded says that a link of a mail was used, has expired, or never was one.
+	// ErrLinkEnded says that a link was used, has expired, or never existed.
 	ErrLinkEnded = errors.New("link has ended")
-	// ErrMailSent says that nothing goes on before the link in a mail is opened. It is
-	// the answer to every sign-up, whether the address is known or not.
+	// ErrMailSent says that the request continues only after the link in a mail is opened. Every sign-up gets
+	// this answer, so that it does not reveal whether the address is known.
 	ErrMailSent = errors.New("a mail with a link was sent")
 )
 
-// TokenKind says what a link of a mail is good for.
+// TokenKind is the purpose of a mailed link.
 type TokenKind string
 
 // The kinds of tokens.
 const (
 	TokenReset  TokenKind = "reset"  // to set a password
-	TokenVerify TokenKind = "verify" // to prove that the account's address is one's own
-	TokenEmail  TokenKind = "email"  // to prove the same of the address that is to become the account's
+	TokenVerify TokenKind = "verify" // to verify the account's address
+	TokenEmail  TokenKind = "email"  // verifies the address that an account changes to
 )
 
-// How long a token is good for.
+// How long a token is valid.
 const (
 	ResetAge  = time.Hour
 	VerifyAge = 24 * time.Hour
 )
 
-// Token is what is kept of the secret in a link: it works once, until it expires, and
-// for the address that the link was sent to.
+// Token is the stored part of a link's secret. It works once, before it expires, and for the address that the
+// link was sent to.
 type Token struct {
 	Hash      []byte // SHA-256 of the secret, which has 256 random bits
 	Kind      TokenKind
@@ -50,7 +50,7 @@ type LinkMail struct {
 	Mail  Mail
 }
 
-// RequestKind names what people ask for by their address alone.
+// RequestKind names the requests that need an address only.
 type RequestKind string
 
 // The kinds of requests.
@@ -60,8 +60,8 @@ const (
 	RequestVerify RequestKind = "verify"
 )
 
-// AccountRequest is what someone asked for by an address. It is kept without a look
-// at whether the address is known, so that the answer cannot tell.
+// AccountRequest is a request by an address. It is stored without checking whether the address is known, so
+// that the answer cannot reveal it.
 type AccountRequest struct {
 	ID           uuid.UUID
 	Kind         RequestKind
@@ -70,33 +70,32 @@ type AccountRequest struct {
 	Workspace    string // name, of a sign-up
 	From         string // address of the client
 
-	// OnlyFirst has a sign-up answered for the first person of an installation alone. It
-	// is not kept.
+	// OnlyFirst answers a sign-up only if it is the installation's first person. It is not stored.
 	OnlyFirst bool
 }
 
-// Joining is how a person signs up through an invitation.
+// Joining is a sign-up through an invitation.
 type Joining struct {
 	PasswordHash string
-	Workspace    string                        // name of one of their own; "" for none
-	Mails        func(email string) []LinkMail // that they are sent
-	Known        func(email string) Mail       // to the owner of an address that is known, to nobody if it has no To; nil to tell the caller alone
+	Workspace    string                        // name of their own workspace; "" if absent
+	Mails        func(email string) []LinkMail // mails to them
+	Known        func(email string) Mail       // mail to the owner of a known address, not sent without To; nil if only the caller is notified
 }
 
-// AboutMail is what the text of a mail is sealed for while it waits.
+// AboutMail returns the context to which the sealed text of a queued mail is bound.
 func AboutMail(id uuid.UUID, to string) string { return "mail:" + id.String() + "|to:" + to }
 
-// WaitingMail is a mail that has not been sent.
+// WaitingMail is an unsent mail.
 type WaitingMail struct {
 	Mail
 
 	ID        uuid.UUID
 	CreatedAt time.Time
-	Attempts  int  // with the one that is due
-	Shut      bool // its text does not open: the master key that sealed it is gone
+	Attempts  int  // including the next one
+	Shut      bool // its text does not open because the master key that sealed it was removed
 }
 
-// Accounts changes what people are known by, and knows where they are logged in.
+// Accounts changes people's addresses and passwords, and lists their logins.
 type Accounts interface {
 	// AskReset sends a link to set a password. It answers the same for known and
 	// unknown addresses: nil, an Invalid or a TooMany.
@@ -105,7 +104,7 @@ type Accounts interface {
 	// AskVerification sends a link to verify an address, and answers like AskReset.
 	AskVerification(ctx context.Context, email, from string) error
 
-	// Link returns what the secret of a link is good for, or ErrLinkEnded.
+	// Link returns the token of a link's secret, or ErrLinkEnded.
 	Link(ctx context.Context, secret string) (Token, error)
 
 	// ResetPassword sets a password and ends all logins. It returns ErrLinkEnded or
@@ -120,8 +119,8 @@ type Accounts interface {
 	// current_password or password, or a TooMany.
 	ChangePassword(ctx context.Context, who Principal, current, password string) error
 
-	// AskEmail sends a link to the address that is to become the person's. It returns an
-	// Invalid that names email or password, or a TooMany.
+	// AskEmail sends a link to the person's new address. It returns an Invalid for email or password, or a
+	// TooMany.
 	AskEmail(ctx context.Context, who Principal, password, email string) error
 
 	// SendVerification sends the link to verify the address again, or returns a TooMany.
@@ -130,50 +129,47 @@ type Accounts interface {
 	// Logins returns a person's active logins, the newest first.
 	Logins(ctx context.Context, user uuid.UUID) ([]Login, error)
 
-	// EndLogin returns ErrNotFound for a login that the person does not have.
+	// EndLogin returns ErrNotFound if the login is not the person's.
 	EndLogin(ctx context.Context, user, id uuid.UUID) error
 
 	// EndLogins ends all logins of a person.
 	EndLogins(ctx context.Context, user uuid.UUID) error
 
-	// DeleteAccount returns an Invalid that names password, a TooMany, an OnlyOwner,
-	// ErrOperator, or ErrSignOnOnly.
+	// DeleteAccount returns an Invalid for password, a TooMany, an OnlyOwner, ErrOperator, or ErrSignOnOnly.
 	DeleteAccount(ctx context.Context, who Principal, password string, revokeKeys bool) error
 }
 
-// Identity signs people up, logs them in and out, and knows them by their token.
+// Identity signs people up, logs them in and out, and identifies them by their token.
 type Identity interface {
 	Accounts
 	SecondFactors
 
-	// SignUp creates a user with a workspace and returns their login's token. What a
-	// person can mend is an Invalid or ErrEmailTaken. Where addresses must be verified
-	// first, it returns ErrMailSent for each. ErrInviteOnly and a TooMany say that no
-	// one signs up here, or not so often.
+	// SignUp creates a user with a workspace and returns their login's token. Bad input is an Invalid or
+	// ErrEmailTaken. If addresses must be verified first, it returns ErrMailSent for each. ErrInviteOnly and
+	// a TooMany mean that sign-up is closed or rate-limited.
 	SignUp(ctx context.Context, email, password, workspace, userAgent string) (Principal, string, error)
 
-	// TakesSignUps reports whether someone who was not invited may try.
+	// TakesSignUps reports whether people without an invitation may try to sign up.
 	TakesSignUps(ctx context.Context) (bool, error)
 
-	// IsNew reports whether no one has signed up in this installation yet.
+	// IsNew reports whether the installation has no users yet.
 	IsNew(ctx context.Context) (bool, error)
 
 	// LogIn returns the token of a new login, or ErrWrongLogin, a TooMany, or a
 	// CodeNeeded for someone with a second factor.
 	LogIn(ctx context.Context, email, password, from, userAgent string) (Principal, string, error)
 
-	// LogInWithCode returns the token of a new login for that of a CodeNeeded and a
-	// code, or ErrWrongLogin for a wrong code, ErrLoginEnded for a log-in that waited
-	// too long, or a TooMany.
+	// LogInWithCode exchanges the token of a CodeNeeded and a code for the token of a new login. It returns
+	// ErrWrongLogin for a wrong code, ErrLoginEnded for an expired log-in, or a TooMany.
 	LogInWithCode(ctx context.Context, pending, code, userAgent string) (Principal, string, error)
 
-	// PendingFactors returns what a log-in waits for, or ErrLoginEnded.
+	// PendingFactors returns the factors that a login waits for, or ErrLoginEnded.
 	PendingFactors(ctx context.Context, pending string) (Factors, error)
 
-	// LogOut ends a login; one that has ended already is not an error.
+	// LogOut ends a login; a login that has ended already is not an error.
 	LogOut(ctx context.Context, login Login) error
 
-	// Authenticate returns who a token belongs to, or ErrLoginEnded.
+	// Authenticate returns the principal of a token, or ErrLoginEnded.
 	Authenticate(ctx context.Context, token string) (Principal, error)
 
 	// Confirm returns ErrWrongLogin if the password is not the user's, or ErrTooMany.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// AlertRule names what people are alerted to.
+// AlertRule names a kind of alert.
 type AlertRule string
 
 // The rules of alerts.
@@ -21,7 +21,7 @@ const (
 	AlertAccess       AlertRule = "access"       // a new member, API key or provider key
 	AlertInstallation AlertRule = "installation" // a part of the installation fails or is late; operators only
 
-	// AlertTest is the rule of a test, which no channel subscribes to.
+	// AlertTest is the rule of a test. Channels cannot subscribe to it.
 	AlertTest AlertRule = "test"
 )
 
@@ -30,13 +30,13 @@ func AlertRules() []AlertRule {
 	return []AlertRule{AlertBudget, AlertProviderKey, AlertErrorRate, AlertCompaction, AlertAccess, AlertInstallation}
 }
 
-// AlertKind says how a channel takes alerts.
+// AlertKind is the transport of a channel.
 type AlertKind string
 
 // The kinds of channels.
 const (
-	AlertWebhook AlertKind = "webhook" // signed as Standard Webhooks have it
-	AlertSlack   AlertKind = "slack"   // as Slack's incoming webhooks take messages
+	AlertWebhook AlertKind = "webhook" // signed according to Standard Webhooks
+	AlertSlack   AlertKind = "slack"   // Slack's incoming webhook format
 	AlertEmail   AlertKind = "email"   // to a member of the workspace
 )
 
@@ -47,7 +47,7 @@ const (
 	MaxAlertURL      = 2000 // bytes of a webhook's URL
 )
 
-// AlertChannel is where alerts of a workspace go.
+// AlertChannel is a destination of a workspace's alerts.
 type AlertChannel struct {
 	ID        uuid.UUID
 	Kind      AlertKind
@@ -61,12 +61,12 @@ type AlertChannel struct {
 	CreatedAt time.Time
 }
 
-// Takes reports whether the channel subscribes to a rule and is on.
+// Takes reports whether the channel is enabled and subscribes to a rule.
 func (c AlertChannel) Takes(rule AlertRule) bool {
 	return !c.Disabled && slices.Contains(c.Rules, rule)
 }
 
-// Fields returns what the audit log shows of the channel.
+// Fields returns the channel's fields for the audit log.
 func (c AlertChannel) Fields() Fields {
 	fields := Fields{"name": c.Name, "kind": string(c.Kind), "rules": JoinAlertRules(c.Rules)}
 	if c.Place != "" {
@@ -81,17 +81,17 @@ func (c AlertChannel) Fields() Fields {
 	return fields
 }
 
-// WantedAlertChannel is what a person sets a channel to.
+// WantedAlertChannel is the requested configuration of a channel.
 type WantedAlertChannel struct {
 	Kind     AlertKind // cannot be changed later
 	Name     string
-	URL      string    // of a webhook; "" keeps the one that is stored
+	URL      string    // of a webhook; "" keeps the stored one
 	User     uuid.UUID // who gets the mails
 	Rules    []AlertRule
 	Disabled bool
 }
 
-// Validate returns an Invalid for what no channel can be set to. The URL is not looked at.
+// Validate returns an Invalid for an invalid channel. It does not check the URL.
 func (w WantedAlertChannel) Validate() error {
 	if _, err := CheckName("name", w.Name, MaxAlertName); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w WantedAlertChannel) Validate() error {
 	return nil
 }
 
-// JoinAlertRules returns rules as they are stored: separated by commas.
+// JoinAlertRules joins rules with commas, the stored form.
 func JoinAlertRules(rules []AlertRule) string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
@@ -119,7 +119,7 @@ func JoinAlertRules(rules []AlertRule) string {
 	return strings.Join(names, ",")
 }
 
-// SplitAlertRules reads what JoinAlertRules wrote.
+// SplitAlertRules parses the output of JoinAlertRules.
 func SplitAlertRules(text string) []AlertRule {
 	var rules []AlertRule
 	for name := range strings.SplitSeq(text, ",") {
@@ -130,16 +130,15 @@ func SplitAlertRules(text string) []AlertRule {
 	return rules
 }
 
-// AboutAlertChannel is what the URL and the signing secret of a channel are sealed for.
+// AboutAlertChannel returns the context to which a channel's URL and signing secret are sealed.
 func AboutAlertChannel(workspace WorkspaceID, channel uuid.UUID) string {
 	return "alert channel of ws:" + workspace.String() + "|id:" + channel.String()
 }
 
-// Alert is one thing that people are told. It holds no secret and nothing of what was
-// said in sessions.
+// Alert is one notification. It contains no secrets and no session text.
 type Alert struct {
 	Rule    AlertRule
-	Subject string // what it is about: a key's id, a part of the installation; "" for the workspace
+	Subject string // the subject: a key's id, a part of the installation; "" for the workspace
 	Period  string // people are alerted once in it; "" to alert again after AlertAgain
 	Title   string // one line
 	Text    string
@@ -147,13 +146,13 @@ type Alert struct {
 }
 
 const (
-	// AlertAgain is how long people are not alerted again to what goes on.
+	// AlertAgain is the pause before an ongoing problem causes another alert.
 	AlertAgain = 24 * time.Hour
-	// AlertCalm is how long after an alert what was fine in between may cause another one.
+	// AlertCalm is the pause before a problem that had ended may cause another alert.
 	AlertCalm = time.Hour
 )
 
-// DeliveryState says what has become of a delivery.
+// DeliveryState is the state of a delivery.
 type DeliveryState string
 
 // The states of deliveries.
@@ -163,11 +162,11 @@ const (
 	DeliveryFailed    DeliveryState = "failed"
 )
 
-// AlertDelivery is an alert on its way to one channel, and what became of it.
+// AlertDelivery is an alert for one channel, and its outcome.
 type AlertDelivery struct {
 	Alert
 
-	ID        uuid.UUID // version 7; receivers tell repeats by it
+	ID        uuid.UUID // version 7; receivers detect repeats by it
 	Channel   uuid.UUID
 	CreatedAt time.Time
 	NextAt    time.Time // not tried before
@@ -175,11 +174,11 @@ type AlertDelivery struct {
 	State     DeliveryState
 	Attempts  int
 	TriedAt   time.Time // zero if it was not tried yet
-	Status    int       // HTTP status of the newest answer; 0 if there was none
-	Answer    string    // the beginning of it, without secrets; or what went wrong
+	Status    int       // HTTP status of the newest answer; 0 without an answer
+	Answer    string    // its beginning, without secrets; or the error
 }
 
-// AlertAttempt is what came of trying to deliver an alert.
+// AlertAttempt is the outcome of one delivery attempt.
 type AlertAttempt struct {
 	At     time.Time
 	State  DeliveryState
@@ -188,7 +187,7 @@ type AlertAttempt struct {
 	Answer string
 }
 
-// Alerting is all that a workspace has set of alerts, with the newest deliveries first.
+// Alerting is a workspace's alert configuration, with the newest deliveries first.
 type Alerting struct {
 	Settings   AlertSettings
 	Channels   []AlertChannel
@@ -197,24 +196,25 @@ type Alerting struct {
 	HasMail    bool     // a mail server is set
 }
 
-// Alerts keeps channels and sends alerts to them. What a person can mend is an Invalid;
-// a channel or a delivery that the workspace does not have is ErrNotFound.
+// Alerts stores channels and sends alerts to them. Bad input is an Invalid; an unknown channel or delivery is
+// ErrNotFound.
 type Alerts interface {
-	// Find returns what the workspace has set of alerts, with its newest deliveries.
+	// Find returns the workspace's alert configuration with its newest deliveries.
 	Find(ctx context.Context, workspace WorkspaceID) (Alerting, error)
 
-	// Add returns the secret that signs webhooks, which is shown this once; "" if nothing is signed.
+	// Add returns the secret that signs webhooks, which is shown only once; "" if the channel has no
+	// signature.
 	Add(ctx context.Context, who Principal, wanted WantedAlertChannel) (AlertChannel, string, error)
 	Change(ctx context.Context, who Principal, id uuid.UUID, wanted WantedAlertChannel) error
 	Remove(ctx context.Context, who Principal, id uuid.UUID) error
 
-	// SaveSettings returns an Invalid for what cannot be set.
+	// SaveSettings returns an Invalid for invalid settings.
 	SaveSettings(ctx context.Context, workspace WorkspaceID, settings AlertSettings) error
 
 	// Deliveries returns up to limit deliveries, the newest first.
 	Deliveries(ctx context.Context, workspace WorkspaceID, limit int) ([]AlertDelivery, error)
 
-	// Test sends a test now. A receiver that does not take it is an answer.
+	// Test sends a test now. A failed delivery is a result, not an error.
 	Test(ctx context.Context, who Principal, id uuid.UUID) (AlertDelivery, error)
 	Retry(ctx context.Context, who Principal, id uuid.UUID) error
 }

@@ -9,18 +9,18 @@ import (
 
 const minutesOfDay = 24 * 60
 
-// AlertSettings are how a workspace wants to be alerted.
+// AlertSettings are a workspace's quiet hours and alert thresholds.
 type AlertSettings struct {
 	QuietFrom    int    // minutes after midnight from which alerts wait
-	QuietTo      int    // and until when; the same as QuietFrom for no quiet hours
-	TimeZone     string // that both are in, as in the IANA time zone database
-	ErrorPercent int    // share of failing requests that people are alerted to
+	QuietTo      int    // end of the quiet hours; equal to QuietFrom for none
+	TimeZone     string // time zone of both, from the IANA time zone database
+	ErrorPercent int    // share of failing requests that causes an alert
 }
 
-// DefaultAlertSettings are those of a workspace that has set none: no quiet hours.
+// DefaultAlertSettings are the settings of a workspace that has not set its own: no quiet hours.
 func DefaultAlertSettings() AlertSettings { return AlertSettings{TimeZone: "UTC", ErrorPercent: 25} }
 
-// Validate returns an Invalid for what cannot be set.
+// Validate returns an Invalid for invalid settings.
 func (s AlertSettings) Validate() error {
 	for _, field := range []struct {
 		name  string
@@ -39,7 +39,7 @@ func (s AlertSettings) Validate() error {
 	return nil
 }
 
-// Due returns when an alert of a moment is sent: at once, or when the quiet hours end.
+// Due returns when to send an alert of a time: at once, or at the end of the quiet hours.
 func (s AlertSettings) Due(at time.Time) time.Time {
 	zone, err := time.LoadLocation(s.TimeZone)
 	if err != nil || s.QuietFrom == s.QuietTo || !s.isQuiet(at.In(zone)) {
@@ -61,7 +61,7 @@ func (s AlertSettings) isQuiet(local time.Time) bool {
 	return minute >= s.QuietFrom || minute < s.QuietTo
 }
 
-// Fields returns what the audit log shows of the settings.
+// Fields returns the settings' fields for the audit log.
 func (s AlertSettings) Fields() Fields {
 	quiet := "none"
 	if s.QuietFrom != s.QuietTo {
@@ -70,10 +70,10 @@ func (s AlertSettings) Fields() Fields {
 	return Fields{"quiet_hours": quiet, "time_zone": s.TimeZone, "error_percent": strconv.Itoa(s.ErrorPercent)}
 }
 
-// ClockTime writes minutes after midnight as a time of day, such as 22:30.
+// ClockTime formats minutes after midnight as a time of day, such as 22:30.
 func ClockTime(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
 
-// ParseClockTime reads a time of day such as 22:30 as minutes after midnight, or returns -1.
+// ParseClockTime parses a time of day such as 22:30 to minutes after midnight, or returns -1.
 func ParseClockTime(text string) int {
 	at, err := time.Parse("15:04", strings.TrimSpace(text))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Scope is something an API key may do.
+// Scope is a right of an API key.
 type Scope string
 
 // The scopes of API keys.
@@ -21,77 +21,76 @@ const (
 	ScopeManage Scope = "manage" // change the workspace
 	ScopeRead   Scope = "read"   // read the workspace
 
-	// ScopeSessions is to compact sessions, to undo it, and to pin their turns.
+	// ScopeSessions allows compacting sessions, undoing it, and pinning their turns.
 	ScopeSessions Scope = "sessions"
 )
 
-// KeyStart is what the secret of every API key begins with.
+// KeyStart is the prefix of every API key's secret.
 const KeyStart = "plm_"
 
-// APIKey is a key of a workspace as it is stored: its secret is known to its
-// holder only.
+// APIKey is a workspace's API key as stored. Only its holder knows its secret.
 type APIKey struct {
 	ID        uuid.UUID
 	Workspace WorkspaceID
 	Name      string
 	Prefix    string  // the first characters of the secret, to recognize it by
 	Suffix    string  // the last four
-	Scopes    []Scope // as they are stored; of a key that was presented, those that it may use now
+	Scopes    []Scope // as stored; for a presented key, the scopes that it may use now
 	Pipeline  string  // overrides the workspace's pipeline config, as YAML; "" if absent
 	Limits    Limits
 	CreatedBy uuid.UUID // a member
-	Person    uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
+	Person    uuid.UUID // the member whose role bounds the key; set for a presented key and in a Grantor only
 	Rights    KeyRights // of a presented key and in a Grantor only
-	Creator   string    // their e-mail address, in lists only; empty: they left
+	Creator   string    // their e-mail address, in lists only; "" if they left
 
 	APIKeyTimes
 
 	KeyWorkspace
 }
 
-// KeyWorkspace is what is known of the workspace of an API key that was presented.
+// KeyWorkspace describes the workspace of a presented API key.
 type KeyWorkspace struct {
 	Owner      uuid.UUID // the first of its owners
 	Suspended  bool      // by the operator
 	Unverified bool      // no owner has a verified address
 }
 
-// Account returns whose account a key that was presented takes connections and memory from: that
-// of the workspace's first owner, with all workspaces that they own.
+// Account returns the account that a presented key takes connections and memory from: the account of the
+// workspace's first owner, with all workspaces that they own.
 func (k APIKey) Account() uuid.UUID { return cmp.Or(k.Owner, uuid.UUID(k.Workspace)) }
 
-// KeyRights are what the person behind an API key and the one who created it may both decide
-// for its prompts now. They bound the key's own pipeline and what its requests ask for.
+// KeyRights are the rights that the person behind an API key and its creator both have now. They bound the
+// key's own pipeline and the options of its requests.
 type KeyRights struct {
-	Reads   Reads // whose text they may read, and so bring into a prompt
+	Reads   Reads // the people whose session text they may read, and so bring into a prompt
 	Private bool  // requests may name base URLs on private addresses
 }
 
-// And returns what both rights allow.
+// And returns the intersection of both rights.
 func (r KeyRights) And(other KeyRights) KeyRights {
 	return KeyRights{Reads: r.Reads.And(other.Reads)}
 }
 
-// APIKeyTimes are when an API key was made and used, and until when it works.
+// APIKeyTimes are an API key's times of creation, use and expiry.
 type APIKeyTimes struct {
 	CreatedAt  time.Time
-	ExpiresAt  *time.Time // nil if it works until it is revoked
+	ExpiresAt  *time.Time // nil without an expiry
 	RevokedAt  *time.Time // nil if it is not revoked
-	LastUsedAt *time.Time // nil if it was never used
-	OldUntil   *time.Time // the secret before the last rotation works until then; nil if none
+	LastUsedAt *time.Time // nil if never used
+	OldUntil   *time.Time // end of the grace period of the secret before the last rotation; nil without one
 }
 
-// Rotation is the secret that takes the place of an API key's.
+// Rotation is a replacement for an API key's secret.
 type Rotation struct {
 	Prefix, Suffix string
 	Hash           []byte
-	OldUntil       time.Time // the secret before works until then
+	OldUntil       time.Time // the previous secret works until then
 }
 
-// MaxGrace bounds how long a rotated key's old secret goes on to work.
+// MaxGrace bounds how long the old secret of a rotated key still works.
 const MaxGrace = 30 * 24 * time.Hour
 
-// Fields returns what the audit log shows of a key.
+// Fields returns the key's fields for the audit log.
 func (k APIKey) Fields() Fields {
 	fields := Fields{"name": k.Name, "key": k.Prefix + "…" + k.Suffix, "scopes": JoinScopes(k.Scopes, ",")}
 	if k.Pipeline != "" {
@@ -107,7 +106,7 @@ func (k APIKey) Fields() Fields {
 	return fields
 }
 
-// JoinScopes writes scopes one after another; between commas ParseScopes reads them.
+// JoinScopes joins scopes with a separator; ParseScopes parses the form with commas.
 func JoinScopes(scopes []Scope, separator string) string {
 	names := make([]string, len(scopes))
 	for i, scope := range scopes {
@@ -125,8 +124,8 @@ func ParseScopes(list string) ([]Scope, error) {
 	return CheckScopes(scopes)
 }
 
-// CheckScopes returns each scope of a list once. The error is an Invalid that names the
-// first one that does not exist, exactly as it is written.
+// CheckScopes removes duplicates from a list. The error is an Invalid with the first unknown scope as
+// written.
 func CheckScopes(list []Scope) ([]Scope, error) {
 	var scopes []Scope
 	for _, scope := range list {
@@ -140,32 +139,30 @@ func CheckScopes(list []Scope) ([]Scope, error) {
 	return scopes, nil
 }
 
-// APIKeys is what people do with a workspace's API keys.
+// APIKeys manages a workspace's API keys.
 type APIKeys interface {
 	// APIKeys returns all keys, revoked ones too, the newest first.
 	APIKeys(ctx context.Context, workspace WorkspaceID) ([]APIKey, error)
 
-	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
-	// expiry of wanted and returns it with its secret, which no one can read again.
-	// What a person can mend is an Invalid. It, ChangeAPIKey, RotateAPIKey and
-	// RevokeAPIKey return ErrDenied for what the context's actor may not do.
+	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and expiry of wanted. It
+	// returns the key with its secret, which cannot be read again. Bad input is an Invalid. CreateAPIKey,
+	// ChangeAPIKey, RotateAPIKey and RevokeAPIKey return ErrDenied if the context's actor may not do this.
 	CreateAPIKey(ctx context.Context, workspace WorkspaceID, wanted APIKey) (key APIKey, secret string, err error)
 
-	// RevokeAPIKey returns ErrNotFound for a key that the workspace does not have.
+	// RevokeAPIKey returns ErrNotFound for an unknown key.
 	RevokeAPIKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) error
 
-	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
-	// RotateAPIKey return ErrNotFound, and an Invalid for what a person can mend.
+	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and RotateAPIKey return
+	// ErrNotFound, and an Invalid for bad input.
 	ChangeAPIKey(ctx context.Context, tenant Tenant, wanted APIKey) error
 
-	// RotateAPIKey gives a key another secret and returns it; the one before works
-	// for grace.
+	// RotateAPIKey gives a key another secret and returns it; the previous one works for grace.
 	RotateAPIKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, grace time.Duration) (Rotation, string, error)
 }
 
-// KeyAuthenticator tells whose API key a secret is, from memory on the warm path.
+// KeyAuthenticator finds the API key of a secret, usually from memory.
 type KeyAuthenticator interface {
-	// Authenticate returns ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired
-	// or ErrSuspended for a secret that opens nothing.
+	// Authenticate returns ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired or ErrSuspended for a
+	// secret without access.
 	Authenticate(ctx context.Context, secret string) (APIKey, error)
 }

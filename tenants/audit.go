@@ -7,31 +7,30 @@ import (
 	"github.com/google/uuid"
 )
 
-// Actor is who does something in a workspace. The zero Actor is the product.
+// Actor is the originator of an action in a workspace. The zero Actor is the product.
 type Actor struct {
 	User   uuid.UUID // Nil for an API key and for the product
 	APIKey uuid.UUID // Nil for a person and for the product
-	Name   string    // as it was then: the person's e-mail address, the key's name
-	From   string    // address of the client; empty: the product or its command line
+	Name   string    // at that time: the person's e-mail address, the key's name
+	From   string    // address of the client; "" for the product or its command line
 
-	// Until is when the secret that an API key was presented with ends; nil if never.
+	// Until is the expiry of the secret that an API key was presented with; optional.
 	Until *time.Time
 }
 
-// Fields are the values of a thing by their names, as people read them. They hold
-// no secret and nothing of what was said in sessions.
+// Fields are readable values by field name. They contain no secrets and no session text.
 type Fields map[string]string
 
-// Change is what an audit entry says was done.
+// Change is the change that an audit entry records.
 type Change struct {
 	Action Action
-	Target string // what was changed: an id, an address, a name
-	Before Fields // nil where there was nothing
-	After  Fields // nil where nothing is left
+	Target string // the changed object: an id, an address, a name
+	Before Fields // nil for a creation
+	After  Fields // nil for a deletion
 }
 
-// AuditEntry is one change, who made it and when. It is written in the transaction
-// that makes the change, and never changed or removed while the workspace exists.
+// AuditEntry is one change with its actor and time. It is written in the transaction of the change, and never
+// changed or removed while the workspace exists.
 type AuditEntry struct {
 	Change
 
@@ -40,7 +39,7 @@ type AuditEntry struct {
 	Actor Actor
 }
 
-// Action names a kind of change: what, then what was done with it.
+// Action names a kind of change: the object, then the verb.
 type Action string
 
 // The actions of the audit log.
@@ -113,37 +112,36 @@ const (
 	CommentDeleted       Action = "comment.deleted"
 )
 
-// AuditFilter narrows the audit log. Its zero value asks for the newest entries.
+// AuditFilter narrows the audit log. Its zero value selects the newest entries.
 type AuditFilter struct {
 	Actor  string    // part of the actor's name; or their id
-	Action string    // exactly; or what comes before its dot
-	Except string    // leaves out actions with this before their dot; "" leaves out none
+	Action string    // exact, or the part before its dot
+	Except string    // leaves out actions with this before their dot; optional
 	From   time.Time // at or after
 	To     time.Time // before
-	Before uuid.UUID // only entries before this one: the last of the page before
+	Before uuid.UUID // only entries before this one: the last of the previous page
 	Limit  int       // entries on a page; 0: 50, at most 1000
 }
 
 type actorKey struct{}
 
-// WithActor says on whose behalf everything is done with the context.
+// WithActor returns a context for work on behalf of an actor.
 func WithActor(ctx context.Context, actor Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// ActorOf returns on whose behalf something is done; the product where nobody was
-// named.
+// ActorOf returns the actor on whose behalf something is done, or the product if the context has no actor.
 func ActorOf(ctx context.Context) Actor {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	return actor
 }
 
-// AuditLog keeps who changed what.
+// AuditLog stores who changed a workspace, and how.
 type AuditLog interface {
-	// Audit returns the entries that pass a filter, the newest first.
+	// Audit returns the entries that match a filter, the newest first.
 	Audit(ctx context.Context, workspace WorkspaceID, filter AuditFilter) ([]AuditEntry, error)
 
-	// Note notes a change on behalf of the context's actor.
+	// Note records a change on behalf of the context's actor.
 	Note(ctx context.Context, tenant Tenant, change Change) error
 
 	Transactor
@@ -151,8 +149,7 @@ type AuditLog interface {
 
 // Transactor opens transactions.
 type Transactor interface {
-	// Together makes everything that is done for the Tenant which fn is given one transaction: all of it
-	// is durable when it returns nil, and nothing of it was done when it returns an error. It takes
-	// part in another if it is given that one's Tenant.
+	// Together runs all work for fn's Tenant in one transaction: it commits if fn returns nil and rolls back
+	// if fn returns an error. It joins the transaction of a Tenant that already has one.
 	Together(ctx context.Context, tenant Tenant, fn func(tenant Tenant) error) error
 }

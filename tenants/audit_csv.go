@@ -13,11 +13,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// AuditPage is how many entries are in memory while a list is written.
+// AuditPage bounds the entries in memory while a list is written.
 const AuditPage = 500
 
-// AuditPages returns the entries of a list that follow one, the newest first, at
-// most AuditPage; for uuid.Nil the first ones.
+// AuditPages returns the entries after before, the newest first, at most AuditPage; uuid.Nil starts at the
+// newest.
 type AuditPages func(ctx context.Context, before uuid.UUID) ([]AuditEntry, error)
 
 // Each calls do with every entry.
@@ -40,8 +40,8 @@ func (p AuditPages) Each(ctx context.Context, do func(entry *AuditEntry) error) 
 	}
 }
 
-// WriteAuditCSV writes a list as CSV (RFC 4180) with a heading. A cell that a
-// spreadsheet would take for a formula begins with an apostrophe.
+// WriteAuditCSV writes a list as CSV (RFC 4180) with a heading. A cell that a spreadsheet would evaluate as a
+// formula begins with an apostrophe.
 func WriteAuditCSV(ctx context.Context, w io.Writer, pages AuditPages) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -68,7 +68,7 @@ func WriteAuditCSV(ctx context.Context, w io.Writer, pages AuditPages) error {
 	return nil
 }
 
-// cells returns fields as JSON; empty for none.
+// cells returns fields as JSON; "" if absent.
 func cells(before, after Fields) (string, string, error) {
 	texts := [2]string{}
 	for i, fields := range []Fields{before, after} {
@@ -84,8 +84,8 @@ func cells(before, after Fields) (string, string, error) {
 	return texts[0], texts[1], nil
 }
 
-// CSVCell returns text that no spreadsheet computes (OWASP, CSV injection), in locales that
-// compute the wide forms of signs as well.
+// CSVCell escapes text so that spreadsheets do not evaluate it (OWASP, CSV injection), including wide forms
+// of signs in some locales.
 func CSVCell(text string) string {
 	if first, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + text
@@ -93,7 +93,7 @@ func CSVCell(text string) string {
 	return text
 }
 
-// CSVTime returns a time as a cell of CSV, in UTC; nothing for the zero time.
+// CSVTime returns a time as a cell of CSV, in UTC; "" for the zero time.
 func CSVTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -101,7 +101,7 @@ func CSVTime(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// CSVID returns an id as a cell of CSV; nothing for uuid.Nil.
+// CSVID returns an id as a cell of CSV; "" for uuid.Nil.
 func CSVID(id uuid.UUID) string {
 	if id == uuid.Nil {
 		return ""

@@ -10,17 +10,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// Spender is who or what money is counted of in a workspace.
+// Spender is a part of a workspace whose spend is counted.
 type Spender struct {
 	Kind SpenderKind
-	ID   string // of an API key or a person; a project's name; an end user's hash; empty: the workspace
+	ID   string // of an API key or a person; a project's name; an end user's hash; "" for the workspace
 }
 
 // SpenderKind is a kind of Spender.
 type SpenderKind string
 
-// The kinds of spenders. A person spends by the keys that they stand behind, a project
-// by the requests with its name in the tag project, an end user by those that name them.
+// The kinds of spenders. A person spends through the keys that they are responsible for, a project through
+// requests with its name in the tag project, an end user through requests that name them.
 const (
 	KeySpends       SpenderKind = "key"
 	MemberSpends    SpenderKind = "member"
@@ -29,22 +29,22 @@ const (
 	EndUserSpends   SpenderKind = "end_user"
 )
 
-// ProjectTag is the name of the tag that says for which project a request is: for budgets, and for the
-// scope "project" of memory.
+// ProjectTag is the name of the tag with a request's project: for budgets, and for the scope "project" of
+// memory.
 const ProjectTag = "project"
 
-// MaxBudgets bounds the budgets of a workspace, beside those of its keys.
+// MaxBudgets bounds the budgets of a workspace, except those of its keys.
 const MaxBudgets = 200
 
-// Budget is how much money a spender beside API keys may cost; 0: as much as one likes. That of EndUserSpends has
-// no ID: each end user of the workspace has as much.
+// Budget bounds the spend of a spender other than an API key; 0 means no limit. For EndUserSpends it has no
+// ID, because it applies to each end user of the workspace.
 type Budget struct {
 	Spender
 
 	Quota
 }
 
-// Validate returns an Invalid that names the field at fault and what it may be.
+// Validate returns an Invalid that names the wrong field and its allowed values.
 func (b Budget) Validate() error {
 	switch b.Kind {
 	case MemberSpends:
@@ -78,7 +78,8 @@ func (b Budget) Validate() error {
 	return b.Quota.validate()
 }
 
-// CheckBudgets returns budgets in order (see SortBudgets), without those that limit nothing. The error is an Invalid that names the place of the one at fault.
+// CheckBudgets returns budgets in order (see SortBudgets), without budgets that have no limit. The error is
+// an Invalid that names the position of the wrong one.
 func CheckBudgets(budgets []Budget) ([]Budget, error) {
 	if len(budgets) > MaxBudgets {
 		return nil, Invalid{Field: "budgets", Message: fmt.Sprintf("must have at most %d entries", MaxBudgets)}
@@ -102,11 +103,11 @@ func CheckBudgets(budgets []Budget) ([]Budget, error) {
 	return checked, nil
 }
 
-// forecastAfter is the part of a period after which its rest can be guessed.
+// forecastAfter is the part of a period that must be over before a forecast.
 const forecastAfter = 0.25
 
-// Forecast returns what will have been used at the end of a period if its rest goes as it has gone so far. There is no
-// forecast while less than a quarter of the period is over.
+// Forecast extrapolates usage to the end of a period, at the rate so far. It makes no forecast before a
+// quarter of the period is over.
 func Forecast(used int64, from, to, now time.Time) (int64, bool) {
 	whole, gone := to.Sub(from), now.Sub(from)
 	if whole <= 0 || gone > whole || float64(gone) < forecastAfter*float64(whole) {
@@ -115,8 +116,8 @@ func Forecast(used int64, from, to, now time.Time) (int64, bool) {
 	return int64(float64(used) * float64(whole) / float64(gone)), true
 }
 
-// SortBudgets puts budgets in the order in which they are listed: the workspace's, those of projects, of members and
-// of API keys, and that of end users; of one kind by id.
+// SortBudgets sorts budgets in display order: the workspace, projects, members, API keys, end users; then by
+// id.
 func SortBudgets(budgets []Budget) {
 	kinds := []SpenderKind{WorkspaceSpends, ProjectSpends, MemberSpends, KeySpends, EndUserSpends}
 	slices.SortFunc(budgets, func(a, b Budget) int {
@@ -124,7 +125,7 @@ func SortBudgets(budgets []Budget) {
 	})
 }
 
-// BudgetFields returns what the audit log shows of budgets.
+// BudgetFields returns the budgets' fields for the audit log.
 func BudgetFields(budgets []Budget) Fields {
 	fields := Fields{}
 	for _, budget := range budgets {

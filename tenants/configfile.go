@@ -1,14 +1,14 @@
 package tenants
 
-// ConfigChange is what an import changes of a workspace's configuration.
+// ConfigChange is one change that an import makes to a workspace's configuration.
 type ConfigChange struct {
 	Place  string // in the file: "pipeline.ipc.minClear", "api_keys.laptop.concurrency"
-	Before string // empty if none
-	After  string // empty if nothing is left
+	Before string // "" if absent
+	After  string // "" if removed
 }
 
-// ConfigImport is what came of reading a configuration file into a workspace.
+// ConfigImport is the result of importing a configuration file into a workspace.
 type ConfigImport struct {
 	Changes []ConfigChange
-	ByHand  []string // what the file holds and no import does, with what to do, as sentences
+	ByHand  []string // parts of the file that an import skips, with instructions, as sentences
 }

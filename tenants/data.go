@@ -11,25 +11,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// Reads says of whose sessions someone may read what was said.
+// Reads says of which sessions someone may read the text.
 type Reads string
 
 // The values of Reads.
 const (
 	ReadsAll  Reads = "all"  // of every session of the workspace
 	ReadsOwn  Reads = "own"  // of the sessions of API keys that they have created
-	ReadsNone Reads = "none" // of none
+	ReadsNone Reads = "none" // no sessions
 )
 
-// TextPolicy says what each role of a workspace may read of what was said. The role
-// billing may read nothing.
+// TextPolicy says which session text each role of a workspace may read. The role billing may not read any.
 type TextPolicy struct {
 	Managers Reads // owners and admins: all or own
 	Members  Reads // all or own
 	Viewers  Reads // all or none
 }
 
-// And returns what both allow: the less of the two.
+// And returns the more restrictive of two rights.
 func (r Reads) And(other Reads) Reads {
 	for _, least := range []Reads{ReadsOwn, ReadsAll} {
 		if r == least && other != ReadsNone && other != "" || other == least && r != ReadsNone && r != "" {
@@ -39,7 +38,7 @@ func (r Reads) And(other Reads) Reads {
 	return ReadsNone
 }
 
-// For returns what a role may read.
+// For returns the reading right of a role.
 func (p TextPolicy) For(role Role) Reads {
 	switch role {
 	case Owner, Admin:
@@ -53,46 +52,46 @@ func (p TextPolicy) For(role Role) Reads {
 	return ReadsNone
 }
 
-// DataSettings are what a workspace says of its data, beside its Retention.
+// DataSettings are a workspace's data settings, except its Retention.
 type DataSettings struct {
 	TimeZone string // of the workspace's days, as in the IANA time zone database
 	Text     TextPolicy
-	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
+	NoStore  bool // stores figures only of its exchanges, and therefore compresses none
 	Redact   Redaction
 	EndUsers EndUserIDs // hashed if empty
 	Origins  Origins    // of pages that may read answers in a browser; an API key may have its own
 	Failover Failover   // when a provider key fails
 
-	OwnCredentials bool // requests may bring the provider's credential of their own, with our key in X-Palimpsest-Key
+	OwnCredentials bool // requests may bring their own provider credential, with our key in X-Palimpsest-Key
 }
 
-// Failover says whether a request goes to another provider key when its own fails.
+// Failover selects whether a request goes to another provider key when its own fails.
 type Failover string
 
-// The values of Failover. Some of what a provider writes only its account can read, such as encrypted
-// reasoning: a prompt that holds any goes to another key in FailoverAccount only.
+// The values of Failover. Some provider output, such as encrypted reasoning, is readable for the same account
+// only. Therefore a prompt that contains it goes to another key in FailoverAccount only.
 const (
 	FailoverOff      Failover = ""         // never
 	FailoverAccounts Failover = "accounts" // yes, and keys may be of different accounts
 	FailoverAccount  Failover = "account"  // yes, and all keys with one base URL are of one account
 )
 
-// EndUserIDs says by which ids a workspace shows its end users.
+// EndUserIDs selects the ids by which a workspace shows its end users.
 type EndUserIDs string
 
 // The values of EndUserIDs.
 const (
 	EndUsersHashed EndUserIDs = "hashed" // by a hash of the application's own id
-	EndUsersPlain  EndUserIDs = "plain"  // by that id as well, which is kept sealed
+	EndUsersPlain  EndUserIDs = "plain"  // by the plain id as well, which is stored sealed
 )
 
-// Normal returns the same settings as they are stored.
+// Normal returns the settings in their stored form.
 func (s DataSettings) Normal() DataSettings {
 	s.Redact, s.EndUsers, s.Origins = s.Redact.normal(), cmp.Or(s.EndUsers, EndUsersHashed), s.Origins.Normal()
 	return s
 }
 
-// Validate returns Invalid for what cannot be set.
+// Validate returns Invalid for invalid settings.
 func (s DataSettings) Validate() error {
 	if _, err := time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "" || s.TimeZone == "Local" {
 		return Invalid{Field: "time_zone", Message: "is not a time zone such as Europe/Berlin or UTC"}
@@ -123,7 +122,7 @@ func (s DataSettings) Validate() error {
 	return s.Redact.validate()
 }
 
-// Fields returns what the audit log shows of the settings.
+// Fields returns the settings' fields for the audit log.
 func (s DataSettings) Fields() Fields {
 	kinds := make([]string, len(s.Redact.Kinds))
 	for i, kind := range s.Redact.Kinds {
@@ -137,25 +136,23 @@ func (s DataSettings) Fields() Fields {
 	}
 }
 
-// Reader is someone who wants to read what was said in a workspace. The zero Reader
-// may read nothing.
+// Reader is someone who wants to read a workspace's session text. The zero Reader has no access.
 type Reader struct {
 	All  bool        // every session
 	Own  bool        // the sessions of Keys
 	Keys []uuid.UUID // the API keys that they have created
 
-	// EndUser narrows what is searched and looked up to the sessions of an end user, as session.EndUserID
-	// names them; "" if it doesn't. MayRead does not know whose a session is.
+	// EndUser narrows searches and lookups to the sessions of an end user, as session.EndUserID names them;
+	// "" means all. MayRead ignores it because it does not know a session's end user.
 	EndUser string
 }
 
-// MayRead reports whether the reader may read what was said in a session of an API
-// key.
+// MayRead reports whether the reader may read the text of an API key's session.
 func (r Reader) MayRead(apiKey uuid.UUID) bool {
 	return r.All || r.Own && slices.Contains(r.Keys, apiKey)
 }
 
-// And returns a reader who may read what both may.
+// And returns a reader with the rights that both have.
 func (r Reader) And(other Reader) Reader {
 	switch {
 	case r.All:
@@ -169,62 +166,60 @@ func (r Reader) And(other Reader) Reader {
 	return Reader{Own: true, Keys: slices.DeleteFunc(slices.Clone(r.Keys), isOther)}
 }
 
-// None reports whether the reader may read nothing at all.
+// None reports whether the reader has no access.
 func (r Reader) None() bool { return !r.All && !r.Own }
 
-// Data keeps what workspaces say of their data, who may read it, and what they may spend.
+// Data stores the workspaces' data settings, readers and budgets.
 type Data interface {
 	DataSettings(ctx context.Context, workspace WorkspaceID) (DataSettings, error)
 
-	// SetDataSettings returns an Invalid for what cannot be set.
+	// SetDataSettings returns an Invalid for invalid settings.
 	SetDataSettings(ctx context.Context, tenant Tenant, settings DataSettings) error
 
-	// RedactionCounts returns how often each kind of personal data was replaced, in the order of
-	// RedactionKinds; none for a kind that was never found.
+	// RedactionCounts returns the number of replacements per kind of personal data, in the order of
+	// RedactionKinds, without kinds that were never found.
 	RedactionCounts(ctx context.Context, workspace WorkspaceID) ([]RedactionCount, error)
 
-	// Reader returns what a person may read of what was said; nothing for someone who
-	// is not a member.
+	// Reader returns a person's reading rights for session text, which are empty for non-members.
 	Reader(ctx context.Context, workspace WorkspaceID, user uuid.UUID) (Reader, error)
 
-	// KeyReader returns what an API key that was presented may read: what the person behind
-	// it and the one who created it may both read now. The key of a former member reads
-	// nothing, also where it was kept and someone else answers for it.
+	// KeyReader returns the reading rights of a presented API key: the rights that the person behind it and
+	// its creator both have now. The key of a former member has no access, even if it was kept and someone
+	// else is responsible for it.
 	KeyReader(ctx context.Context, key APIKey) (Reader, error)
 
-	// Retention returns for how long the workspace keeps its sessions.
+	// Retention returns how long the workspace keeps its sessions.
 	Retention(ctx context.Context, workspace WorkspaceID) (Retention, error)
 
-	// SetRetention returns an Invalid for what cannot be set.
+	// SetRetention returns an Invalid for an invalid retention.
 	SetRetention(ctx context.Context, tenant Tenant, retention Retention) error
 
-	// Budgets returns the workspace's own budget first, then those of members and projects by
-	// id. Those of API keys are theirs.
+	// Budgets returns the workspace's own budget first, then those of members and projects by id. API keys
+	// have their budgets in their limits.
 	Budgets(ctx context.Context, workspace WorkspaceID) ([]Budget, error)
 
-	// SetBudgets puts budgets in place of those that stand. It returns an Invalid for what
-	// cannot be set.
+	// SetBudgets replaces the current budgets. It returns an Invalid for invalid budgets.
 	SetBudgets(ctx context.Context, tenant Tenant, budgets []Budget) error
 
-	// ChangeBudgets puts what change makes of the budgets in their place, as SetBudgets does.
+	// ChangeBudgets replaces the budgets with the result of change, as SetBudgets does.
 	ChangeBudgets(ctx context.Context, tenant Tenant, change func([]Budget) ([]Budget, error)) error
 
-	// ModelPrices returns what the workspace pays for models in place of their list prices, in
-	// the order of their names.
+	// ModelPrices returns the workspace's own model prices, which replace list prices, in the order of their
+	// names.
 	ModelPrices(ctx context.Context, workspace WorkspaceID) ([]ModelPrice, error)
 
-	// ChangeModelPrices puts what change makes of the prices in place of those that stand. It
-	// returns an Invalid for what cannot be set, or the error of change.
+	// ChangeModelPrices replaces the prices with the result of change. It returns an Invalid for invalid
+	// prices, or the error of change.
 	ChangeModelPrices(ctx context.Context, tenant Tenant, change func([]ModelPrice) ([]ModelPrice, error)) error
 
-	// ModelLimits returns how long prompts and answers of models may be in place of what the catalog says, in the order
-	// of their names.
+	// ModelLimits returns the workspace's limits for prompts and answers of models, which replace the
+	// catalog's, in the order of their names.
 	ModelLimits(ctx context.Context, workspace WorkspaceID) ([]ModelLimit, error)
 
 	// ChangeModelLimits is ChangeModelPrices for limits.
 	ChangeModelLimits(ctx context.Context, tenant Tenant, change func([]ModelLimit) ([]ModelLimit, error)) error
 
-	// Spend returns what a spender has cost at list prices, in millionths of a dollar, since
-	// a day and since a month began.
+	// Spend returns a spender's cost at list prices, in millionths of a dollar, since the beginnings of a day
+	// and a month.
 	Spend(ctx context.Context, workspace WorkspaceID, who Spender, day, month time.Time) (inDay, inMonth int64, err error)
 }

@@ -12,13 +12,13 @@ import (
 // How a terminal logs in (RFC 8628).
 const (
 	DeviceLoginAge  = 10 * time.Minute // how long its codes work
-	devicePause     = 5 * time.Second  // between two of its questions, at least
+	devicePause     = 5 * time.Second  // minimum between two polls
 	maxMachine      = 80
-	maxDeviceLogins = 20 // that one place begins in DeviceLoginAge
+	maxDeviceLogins = 20 // started from one place in DeviceLoginAge
 	maxWrongCodes   = 10 // of a person, and of a place, in DeviceLoginAge
 )
 
-// The answers to a terminal that asks for its key, besides the key.
+// The errors for a terminal that polls for its key.
 var (
 	ErrDevicePending = errors.New("nobody has allowed this login yet")
 	ErrDeviceSlow    = errors.New("the terminal asks too often")
@@ -26,35 +26,35 @@ var (
 	ErrDeviceEnded   = errors.New("this login has expired, or was used")
 )
 
-// A DeviceLogin is a terminal that asks to log in. Neither of its codes is kept.
+// A DeviceLogin is a terminal's login request. Its codes are not stored.
 type DeviceLogin struct {
 	Machine   string // as the terminal calls it
 	From      string // the terminal's address
 	AskedAt   time.Time
 	ExpiresAt time.Time
-	Pause     time.Duration // between two questions of the terminal, at least
-	PolledAt  time.Time     // when it last asked; zero if never
-	UsedAt    time.Time     // when its key was made; zero if it was not
+	Pause     time.Duration // minimum between two polls of the terminal
+	PolledAt  time.Time     // last poll; zero if never
+	UsedAt    time.Time     // creation of its key; zero if absent
 
 	DeviceDecision
 }
 
-// DeviceDecision is what a person says to a terminal that asks to log in.
+// DeviceDecision is a person's answer to a terminal's login request.
 type DeviceDecision struct {
 	Denied     bool
-	User       uuid.UUID   // who allows it; Nil until someone does
+	User       uuid.UUID   // the person who allows it; Nil until then
 	Email      string      // theirs
 	Workspace  WorkspaceID // for which workspace
 	Name       string      // of the workspace
-	KeyExpires *time.Time  // when the key is to expire; nil if never
+	KeyExpires *time.Time  // the key's expiry; nil if never
 }
 
-// Waits reports whether a person can still decide on a login.
+// Waits reports whether a person can still decide about a login.
 func (l DeviceLogin) Waits(now time.Time) bool {
 	return !l.Denied && l.User == uuid.Nil && now.Before(l.ExpiresAt)
 }
 
-// poll notes that the terminal asks, and returns nil once, when it is to have its key.
+// poll records a poll of the terminal. It returns nil once, when the terminal may get its key.
 func (l *DeviceLogin) poll(now time.Time) error {
 	if !now.Before(l.ExpiresAt) || !l.UsedAt.IsZero() {
 		return ErrDeviceEnded
@@ -74,38 +74,37 @@ func (l *DeviceLogin) poll(now time.Time) error {
 	return nil
 }
 
-// DeviceLoginStore keeps the logins of terminals by the hashes of their codes.
+// DeviceLoginStore stores terminals' logins by the hashes of their codes.
 type DeviceLoginStore interface {
 	CreateDeviceLogin(ctx context.Context, login DeviceLogin, device, code []byte) error
 
-	// DeviceLogin returns the login one of whose codes has a hash, or ErrNotFound.
+	// DeviceLogin returns the login with the hash of one of its codes, or ErrNotFound.
 	DeviceLogin(ctx context.Context, hash []byte) (DeviceLogin, error)
 
-	// ChangeDeviceLogin stores what change makes of it. Of two at once, the second one
-	// sees what the first one has left.
+	// ChangeDeviceLogin stores the changes that change makes. Concurrent calls run one after the other.
 	ChangeDeviceLogin(ctx context.Context, hash []byte, change func(*DeviceLogin)) error
 }
 
-// DeviceLogins lets terminals log in: a person who is logged in allows it on the dashboard,
-// and the terminal gets an API key.
+// DeviceLogins lets terminals log in: a logged-in person allows it on the dashboard, and the terminal gets an
+// API key.
 type DeviceLogins struct {
 	Store    DeviceLoginStore
 	Keys     APIKeys
 	Throttle Throttle
-	Peppers  [][]byte // under which codes are hashed; all of them are tried
+	Peppers  [][]byte // hash the codes; all of them are tried
 	Page     string   // address of the page where people type the code
 	Now      func() time.Time
 }
 
-// DeviceCodes are what a terminal is given to log in with.
+// DeviceCodes are the codes that a terminal gets for its login.
 type DeviceCodes struct {
 	Device string // for the terminal alone
 	User   string // for the person to type: WDJB-MJHT
 	Pause  time.Duration
 }
 
-// Begin lets the terminal of the context's actor ask to log in. It returns an Invalid for the
-// name of the machine, and a TooMany.
+// Begin starts a login of the terminal of the context's actor. It returns an Invalid for the name of the
+// machine, and a TooMany.
 func (d *DeviceLogins) Begin(ctx context.Context, machine string) (DeviceCodes, error) {
 	machine, err := CheckName("machine", machine, maxMachine)
 	if err != nil {
@@ -124,14 +123,14 @@ func (d *DeviceLogins) Begin(ctx context.Context, machine string) (DeviceCodes, 
 	return codes, nil
 }
 
-// Find returns the login with a user code that waits for a decision. It returns an Invalid of the field
-// code for every other one, and a TooMany after too many of those.
+// Find returns the waiting login with a user code. It returns an Invalid for code if the code is unknown, and
+// a TooMany after too many unknown codes.
 func (d *DeviceLogins) Find(ctx context.Context, typed string) (DeviceLogin, error) {
 	login, _, err := d.find(ctx, typed)
 	return login, err
 }
 
-// Decide has the person who is the context's actor allow or deny a login that waits. Its errors are those of Find.
+// Decide allows or denies a waiting login on behalf of the context's actor. It returns the errors of Find.
 func (d *DeviceLogins) Decide(ctx context.Context, typed string, decision DeviceDecision) (DeviceLogin, error) {
 	_, hash, err := d.find(ctx, typed)
 	if err != nil {
@@ -172,8 +171,7 @@ func (d *DeviceLogins) find(ctx context.Context, typed string) (login DeviceLogi
 	return DeviceLogin{}, nil, errUserCode()
 }
 
-// wrongCodes counts codes that no terminal waits with: guessing one would let a person's
-// key go to a terminal of someone else.
+// wrongCodes limits wrong codes, because a guessed one would give a person's key to someone else's terminal.
 func (d *DeviceLogins) wrongCodes(ctx context.Context) []Count {
 	actor := ActorOf(ctx)
 	return []Count{
@@ -186,7 +184,7 @@ func errUserCode() error {
 	return Invalid{Field: "code", Message: "is wrong, was used, or is older than 10 minutes. Run palimpsest login again for another"}
 }
 
-// A DeviceKey is the API key that a terminal was given.
+// A DeviceKey is the API key of a terminal.
 type DeviceKey struct {
 	APIKey
 
@@ -194,7 +192,7 @@ type DeviceKey struct {
 	WorkspaceName string
 }
 
-// DeviceScopes are what the key of a terminal may do, of what the person behind it may.
+// DeviceScopes are the scopes of a terminal's key, within the rights of the person behind it.
 func DeviceScopes() []Scope { return []Scope{ScopeProxy, ScopeRecall, ScopeRead, ScopeSessions} }
 
 // Redeem gives the terminal with a device code its key, once. Otherwise it returns ErrDevicePending,
@@ -219,7 +217,7 @@ func (d *DeviceLogins) Redeem(ctx context.Context, device string) (DeviceKey, er
 	if err = errors.Join(err, refused); err != nil {
 		return DeviceKey{}, err
 	}
-	// From here on the login is used: a key that cannot be made takes another login.
+	// From here on the login is used, so that a failure to create the key needs another login.
 	ctx = WithActor(ctx, Actor{User: login.User, Name: login.Email, From: login.From})
 	key, secret, err := d.Keys.CreateAPIKey(ctx, login.Workspace, APIKey{
 		Name: login.Machine, Scopes: DeviceScopes(), CreatedBy: login.User, APIKeyTimes: APIKeyTimes{ExpiresAt: login.KeyExpires},
@@ -230,7 +228,7 @@ func (d *DeviceLogins) Redeem(ctx context.Context, device string) (DeviceKey, er
 	return DeviceKey{APIKey: key, Secret: secret, WorkspaceName: login.Name}, err
 }
 
-// byCode returns the login with a code and the hash that it is kept under, or ErrNotFound.
+// byCode returns the login with a code and its stored hash, or ErrNotFound.
 func (d *DeviceLogins) byCode(ctx context.Context, kind codeKind, code string) (DeviceLogin, []byte, error) {
 	for _, pepper := range d.Peppers {
 		hash := kind.hash(pepper, code)
@@ -242,7 +240,7 @@ func (d *DeviceLogins) byCode(ctx context.Context, kind codeKind, code string) (
 	return DeviceLogin{}, nil, ErrNotFound
 }
 
-// MayCreateKeys returns the workspaces for which a person can let a terminal log in.
+// MayCreateKeys returns the workspaces for which a person may allow a terminal.
 func (p Principal) MayCreateKeys() []Membership {
 	return slices.DeleteFunc(slices.Clone(p.Memberships), func(membership Membership) bool {
 		return !membership.Role.May(CreateKeys) || membership.Workspace.Suspension != nil

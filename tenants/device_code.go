@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A user code is read aloud and typed: 8 of 20 letters (34.5 bits), without vowels and without what
-// looks like a digit, as RFC 8628 section 6.1 proposes. It works for ten minutes, and ten wrong ones end the tries.
+// A user code is read aloud and typed: 8 of 20 letters (34.5 bits), without vowels and without letters that
+// resemble digits, as RFC 8628 section 6.1 proposes. It works for ten minutes and ten wrong attempts.
 const (
 	userLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	userLength  = 8
@@ -40,8 +40,7 @@ func newUserCode() string {
 	return string(code)
 }
 
-// userCodeOf returns the letters of a code however it was typed, and false for what cannot be
-// one.
+// userCodeOf normalizes a typed code, and returns false if it cannot be one.
 func userCodeOf(typed string) (string, bool) {
 	letters := strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' || r == '\u2013' {
@@ -52,7 +51,7 @@ func userCodeOf(typed string) (string, bool) {
 	return letters, len(letters) == userLength && strings.Trim(letters, userLetters) == ""
 }
 
-// codeKind says which of a login's two codes is meant: one is never taken for the other.
+// codeKind distinguishes a login's two codes, so that one is never accepted for the other.
 type codeKind string
 
 const (
@@ -60,8 +59,8 @@ const (
 	userCode   codeKind = "user code "
 )
 
-// hash returns what is kept of a code. The pepper is not in the database, so nobody who reads
-// that can try all user codes.
+// hash returns the stored form of a code. The pepper is not in the database, so that a leaked database does
+// not allow trying all user codes.
 func (k codeKind) hash(pepper []byte, code string) []byte {
 	mac := hmac.New(sha256.New, pepper)
 	mac.Write([]byte(string(k) + code))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of failure that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotFound     = errors.New("not found")
 	ErrEmailTaken   = errors.New("an account with this e-mail address exists")
@@ -27,15 +27,14 @@ var (
 	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")
 	ErrConflict     = errors.New("someone else saved in the meantime")
 
-	// ErrAway says that the database does not answer, or takes nothing just now: another try
-	// may succeed.
+	// ErrAway says that the database does not answer or rejects writes at the moment. A retry may succeed.
 	ErrAway = errors.New("the database does not answer")
 )
 
-// TooMany is ErrTooMany with the time after which to try again.
+// TooMany is ErrTooMany with the time to wait.
 type TooMany struct {
 	Wait time.Duration
-	What string // that there were too many of, as people read it; "" for attempts
+	What string // the limited thing, for people; "" for attempts
 }
 
 // Error implements error.
@@ -46,10 +45,10 @@ func (e TooMany) Error() string {
 // Unwrap returns ErrTooMany.
 func (e TooMany) Unwrap() error { return ErrTooMany }
 
-// Invalid is a value that a person or a script can mend.
+// Invalid is a wrong value that a person or a script can correct.
 type Invalid struct {
 	Field   string // path of the field: "email", "ipc.targetUtilization"
-	Message string // what is wrong and what is allowed
+	Message string // the problem and the allowed values
 }
 
 // Error implements error.

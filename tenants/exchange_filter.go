@@ -10,10 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// ExchangeFilter narrows a list of exchanges. Its zero value asks for the first
-// page of all.
+// ExchangeFilter narrows a list of exchanges. Its zero value selects the first page of all.
 type ExchangeFilter struct {
-	ID      string    // how the ids begin, at least leastID characters; empty: any way
+	ID      string    // prefix of the ids, at least leastID characters; optional
 	Session uuid.UUID // uuid.Nil: of all
 	APIKey  uuid.UUID // uuid.Nil: of all
 	Client  string    // empty: of all
@@ -27,63 +26,62 @@ type ExchangeFilter struct {
 	From   time.Time // arrived at or after; zero: from the first
 	To     time.Time // arrived before; zero: to the last
 	Order  ExchangeOrder
-	Cursor string // as the page before returned it
+	Cursor string // from the previous page
 	Limit  int    // exchanges on a page; 0: 50, never more than MaxExchanges
 }
 
-// AnswerFilter narrows a list by what was answered.
+// AnswerFilter narrows a list by answers.
 type AnswerFilter struct {
 	StatusClass int    // first digit of the status: 2 to 5; 0: any
 	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
 	MissCause   string // of the provider's cache; empty: with a miss or without
 }
 
-// ModuleFilter narrows a list to the exchanges that a module worked on.
+// ModuleFilter narrows a list to exchanges in which a module ran.
 type ModuleFilter struct {
 	Module  string // empty: any
-	Outcome string // how Module ended; empty: in any way
+	Outcome string // outcome of Module; optional
 }
 
 // ExchangeOrder is the order of a list of exchanges. Its zero value has the newest first.
 type ExchangeOrder struct {
-	By Figure // what they are ordered by; empty: their time
-	Up bool   // the oldest first, or the least of By, instead of the newest or most
+	By Figure // sort key; "" for time
+	Up bool   // ascending: the oldest first, or the least of By
 }
 
-// Figure is what exchanges can be ordered by beside their time.
+// Figure is a sort key of exchanges besides time.
 type Figure string
 
-// The figures of an exchange that a list can be ordered by.
+// The figures of an exchange that a list can be sorted by.
 const (
 	ByReceived Figure = "received" // tokens of the client's prompt
-	BySent     Figure = "sent"     // tokens of what went to the provider
+	BySent     Figure = "sent"     // tokens sent to the provider
 	ByCached   Figure = "cached"   // tokens read from the provider's cache
 	ByOverhead Figure = "overhead" // our own work
-	ByUpstream Figure = "upstream" // how long the provider took, up to the last byte
+	ByUpstream Figure = "upstream" // the provider's time, up to the last byte
 	ByCost     Figure = "cost"
 )
 
-// Figures returns all that exchanges can be ordered by beside their time.
+// Figures returns all sort keys of exchanges besides time.
 func Figures() []Figure {
 	return []Figure{ByReceived, BySent, ByCached, ByOverhead, ByUpstream, ByCost}
 }
 
-// MaxExchanges is how many exchanges a page has at most.
+// MaxExchanges bounds the exchanges of a page.
 const MaxExchanges = 500
 
-// leastID is how much of an id names it: ids begin with the time, and so much of them
-// is a minute.
+// leastID is the shortest prefix of an id in a filter. Ids begin with the time, so that this prefix covers
+// about a minute.
 const leastID = 8
 
-// ExchangeFilterNames returns the names by which ParseExchangeFilter is asked.
+// ExchangeFilterNames returns the parameters that ParseExchangeFilter reads.
 func ExchangeFilterNames() []string {
 	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag", "end_user"}
 }
 
-// ParseExchangeFilter reads the filter of an address, for the JSON API and the
-// dashboard alike: id, session, key, client, model, status (2xx … 5xx), error_from,
-// miss, module (name or name:outcome) and tag (name=value, more than once). Times, pages and
-// end_user are read by who asks. It returns Invalid for a value that cannot be.
+// ParseExchangeFilter parses the filter of a URL, for the JSON API and the dashboard alike: id, session, key,
+// client, model, status (2xx … 5xx), error_from, miss, module (name or name:outcome) and tag (name=value,
+// repeatable). Callers parse times, pages and end_user. It returns Invalid for an invalid value.
 func ParseExchangeFilter(query url.Values) (ExchangeFilter, error) {
 	filter := ExchangeFilter{
 		ID:     strings.ToLower(strings.TrimSpace(query.Get("id"))),
@@ -146,8 +144,7 @@ func (f *ExchangeFilter) parseIDs(query url.Values) error {
 	return nil
 }
 
-// IDRange returns the first and the last id that begin with so many characters of one;
-// ok is false where they are too few, or none of an id.
+// IDRange returns the first and last id with a prefix; ok is false if the prefix is too short or invalid.
 func IDRange(start string) (first, last uuid.UUID, ok bool) {
 	const form = "00000000-0000-0000-0000-000000000000"
 	if len(start) < leastID || len(start) > len(form) {

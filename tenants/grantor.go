@@ -9,16 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// Grantor is who hands out and changes API keys, as they are now: a member, or a key
-// that a member stands behind.
+// Grantor is the current state of the actor who creates or changes API keys: a member, or a key of a member.
 type Grantor struct {
 	Person uuid.UUID // the member
-	Role   Role      // of the member; empty if they are not one anymore
-	Rights KeyRights // what a key that they make may decide
-	Key    *APIKey   // the key that acts, with the scopes that it may use; nil for a member who is logged in
+	Role   Role      // of the member; "" if they are no longer one
+	Rights KeyRights // rights of a key that they create
+	Key    *APIKey   // the acting key, with the scopes that it may use; nil for a logged-in member
 }
 
-// May reports whether the grantor is granted a permission.
+// May reports whether the grantor has a permission.
 func (g Grantor) May(permission Permission) bool {
 	if g.Key != nil {
 		return g.Key.May(permission)
@@ -26,8 +25,9 @@ func (g Grantor) May(permission Permission) bool {
 	return g.Role.May(permission)
 }
 
-// CheckCreate returns ErrDenied if a key may do more than its grantor, an Invalid if it may name
-// private base URLs and the grantor may not allow that, and a Forbidden if it is held to less than the key that creates it.
+// CheckCreate returns ErrDenied if a key would have more rights than its grantor, an Invalid if it may name
+// private base URLs and the grantor may not allow that, and a Forbidden if its limits are wider than those of
+// the key that creates it.
 func (g Grantor) CheckCreate(key APIKey) error {
 	if err := g.checkPrivate(key, nil); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (g Grantor) checkCreate(key APIKey) error {
 	return g.checkBounds(key, nil)
 }
 
-// checkPrivate returns an Invalid if a key is given the right to name private base URLs by a
-// grantor who may not manage providers; keeping it is no matter.
+// checkPrivate returns an Invalid if a grantor who may not manage providers gives a key the right to name
+// private base URLs. A key may keep this right.
 func (g Grantor) checkPrivate(key APIKey, before *APIKey) error {
 	gives := func(key APIKey) bool { return key.Limits.PrivateBaseURL != nil && *key.Limits.PrivateBaseURL }
 	if !gives(key) || before != nil && gives(*before) || g.May(ManageProviders) {
@@ -52,8 +52,8 @@ func (g Grantor) checkPrivate(key APIKey, before *APIKey) error {
 	return Invalid{Field: "private_base_url", Message: "is for people who may manage provider keys to allow; ask an owner or admin of the workspace"}
 }
 
-// CheckChange returns ErrDenied for a key that is not the grantor's to change, an Invalid as
-// CheckCreate does, and a Forbidden if the change takes it further beyond the bounds of the key that makes it.
+// CheckChange returns ErrDenied if the grantor may not change the key, an Invalid as CheckCreate does, and a
+// Forbidden if the change moves it further beyond the bounds of the acting key.
 func (g Grantor) CheckChange(before, after APIKey) error {
 	if err := g.checkOwn(before); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (g Grantor) CheckChange(before, after APIKey) error {
 	return g.checkBounds(after, &before)
 }
 
-// CheckRotate returns ErrDenied or a Forbidden unless the grantor could create the key:
-// they are shown its secret.
+// CheckRotate returns ErrDenied or a Forbidden unless the grantor could create the key, because they see its
+// new secret.
 func (g Grantor) CheckRotate(key APIKey) error {
 	if err := g.checkOwn(key); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (g Grantor) CheckRotate(key APIKey) error {
 	return g.checkCreate(key)
 }
 
-// CheckRevoke returns ErrDenied for a key that is neither the grantor's nor theirs to
-// manage. Every key that works may end itself.
+// CheckRevoke returns ErrDenied if the key is not the grantor's and they may not manage it. Every active key
+// may revoke itself.
 func (g Grantor) CheckRevoke(key APIKey) error {
 	if g.Key != nil && g.Key.ID == key.ID && g.Key.RevokedAt == nil {
 		return nil
@@ -89,8 +89,8 @@ func (g Grantor) checkOwn(key APIKey) error {
 	return ErrDenied
 }
 
-// checkBounds returns a Forbidden if a key exceeds a bound of the key that acts, unless it
-// is changed and did so before.
+// checkBounds returns a Forbidden if a key exceeds a bound of the acting key, unless it did so before the
+// change.
 func (g Grantor) checkBounds(key APIKey, before *APIKey) error {
 	if g.Key == nil {
 		return nil
@@ -105,10 +105,10 @@ func (g Grantor) checkBounds(key APIKey, before *APIKey) error {
 	return nil
 }
 
-// bound is something that an API key is held to.
+// bound is one limit of an API key.
 type bound struct {
 	field  string
-	within func(key, of APIKey) bool // the key is held to no less than the other
+	within func(key, of APIKey) bool // the key's limit is not wider than the other's
 }
 
 func bounds() []bound {
@@ -136,11 +136,10 @@ func bounds() []bound {
 	return all
 }
 
-// endsBy reports whether something ends no later than something else; nil is never.
+// endsBy reports whether end is not later than by; nil means never.
 func endsBy(end, by *time.Time) bool { return by == nil || end != nil && !end.After(*by) }
 
-// covered reports whether each entry of a list is covered by one of another; an empty
-// list stands for everything.
+// covered reports whether each entry of a list is covered by one of another; an empty list covers everything.
 func covered[T any](list, by []T, covers func(by, entry T) bool) bool {
 	if len(by) == 0 {
 		return true

@@ -10,44 +10,41 @@ import (
 	"time"
 )
 
-// The most patterns that a limit can have.
+// The bounds of pattern lists.
 const (
 	maxPatterns = 50
 	maxPattern  = 200 // characters of a pattern
 )
 
-// Limits are what an API key is held to. The zero Limits hold it to nothing.
+// Limits are the limits of an API key. The zero value has no limits.
 type Limits struct {
-	Models        []string       // patterns of models' names, "claude-*"; none: every model
-	Endpoints     []string       // patterns of paths, "/v1/messages*"; none: every path
-	Addresses     []netip.Prefix // networks of clients; none: every address
-	Origins       Origins        // of pages that may read answers in a browser; none: the workspace's
-	LockOverrides bool           // a request may not override pipeline or provider by its headers
-	NoStore       bool           // nothing of its exchanges is kept but figures, and so nothing is compressed
+	Models        []string       // patterns of models' names, "claude-*"; empty: all models
+	Endpoints     []string       // patterns of paths, "/v1/messages*"; empty: all paths
+	Addresses     []netip.Prefix // networks of clients; empty: all addresses
+	Origins       Origins        // of pages that may read answers in a browser; empty: the workspace's
+	LockOverrides bool           // requests must not override pipeline or provider by their headers
+	NoStore       bool           // stores figures only of its exchanges, and therefore compresses none
 
-	// PrivateBaseURL says whether a request may name a base URL on a private address by its
-	// headers, where the installation allows those. nil: if the person behind the key may
-	// manage providers.
+	// PrivateBaseURL allows requests to name base URLs on private addresses by their headers, if the
+	// installation allows those. nil allows it if the person behind the key may manage providers.
 	PrivateBaseURL *bool
 
 	Quota
 
-	// Shared says that the requests count against another budget, too.
+	// Shared means that the requests also count against another budget.
 	Shared bool
 }
 
-// Forbidden is a request that an API key's limits do not allow, however long one
-// waits.
+// Forbidden is a request that an API key's limits do not allow, so that waiting does not help.
 type Forbidden struct {
 	Code    string // for programs: "model_not_allowed", …
-	Message string // says what is allowed and what to do
+	Message string // the allowed values and the next step
 }
 
 // Error implements error.
 func (e Forbidden) Error() string { return e.Code + ": " + e.Message }
 
-// Validate returns a tenants.Invalid that names the field at fault and what it may
-// be.
+// Validate returns a tenants.Invalid that names the wrong field and its allowed values.
 func (l Limits) Validate() error {
 	if err := checkPatterns("allowed_models", l.Models, func(pattern string) bool { return pattern != "" }, "a model's name such as claude-opus-4-5 or claude-*"); err != nil {
 		return err
@@ -77,11 +74,11 @@ func checkPatterns(field string, patterns []string, good func(string) bool, exam
 	return nil
 }
 
-// notInPattern reports whether a character stands in no name and no path.
+// notInPattern reports whether a character is not allowed in names and paths.
 func notInPattern(r rune) bool { return r <= ' ' || r > '~' }
 
-// ParseAddresses reads addresses and networks such as 203.0.113.7 and
-// 2001:db8::/32. The error is an Invalid.
+// ParseAddresses parses addresses and networks such as 203.0.113.7 and 2001:db8::/32. The error is an
+// Invalid.
 func ParseAddresses(list []string) ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range list {
@@ -98,7 +95,7 @@ func ParseAddresses(list []string) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// CheckAddress returns a Forbidden for a client's address that is not allowed.
+// CheckAddress returns a Forbidden if a client's address is not allowed.
 func (l Limits) CheckAddress(client string) error {
 	if len(l.Addresses) == 0 {
 		return nil
@@ -112,17 +109,17 @@ func (l Limits) CheckAddress(client string) error {
 			}
 		}
 	}
-	// The networks are not named: anyone who asks may have stolen the key.
+	// The message does not name the networks, because the client may have stolen the key.
 	return Forbidden{Code: "address_not_allowed", Message: fmt.Sprintf(
 		"This Palimpsest API key may not be used from the address %s. Use it from one of its own networks, or have this one added on the dashboard's API keys page.", client)}
 }
 
-// CheckEndpoint returns a Forbidden for a path that is not allowed.
+// CheckEndpoint returns a Forbidden if a path is not allowed.
 func (l Limits) CheckEndpoint(asked string) error {
 	if len(l.Endpoints) == 0 {
 		return nil
 	}
-	// A path with a way back in it may mean another one to the provider.
+	// A path with ".." may mean another path to the provider.
 	if path.Clean(asked) == strings.TrimSuffix(asked, "/") {
 		for _, pattern := range l.Endpoints {
 			if matches(pattern, asked) {
@@ -134,8 +131,7 @@ func (l Limits) CheckEndpoint(asked string) error {
 		"This Palimpsest API key may use %s only. Send the request there, or have the endpoint added on the dashboard's API keys page.", strings.Join(l.Endpoints, ", "))}
 }
 
-// CheckModel returns a Forbidden for a model that is not allowed, or that has no
-// price although there is a budget.
+// CheckModel returns a Forbidden if a model is not allowed, or has no price although there is a budget.
 func (l Limits) CheckModel(model string, priced bool) error {
 	if !l.allowsModel(model) {
 		return Forbidden{Code: "model_not_allowed", Message: fmt.Sprintf(
@@ -150,8 +146,8 @@ func (l Limits) CheckModel(model string, priced bool) error {
 	return nil
 }
 
-// CheckRelay returns a Forbidden for a request to a path whose model and cost nobody sees,
-// where either is limited. A request that is free has no model make anything.
+// CheckRelay returns a Forbidden for a request to a path whose model and cost are unknown, if either is
+// limited. Free requests do not generate model output.
 func (l Limits) CheckRelay(asked string, free bool) error {
 	switch {
 	case len(l.Models) > 0:
@@ -165,8 +161,7 @@ func (l Limits) CheckRelay(asked string, free bool) error {
 	return nil
 }
 
-// CheckOverrides returns a Forbidden that names the headers by which a request
-// overrides something, where that is locked.
+// CheckOverrides returns a Forbidden with the names of a request's override headers, if overrides are locked.
 func (l Limits) CheckOverrides(headers []string) error {
 	if !l.LockOverrides || len(headers) == 0 {
 		return nil
@@ -175,8 +170,8 @@ func (l Limits) CheckOverrides(headers []string) error {
 		"This Palimpsest API key does not allow overrides. Leave out %s, or have the lock opened on the dashboard's API keys page.", strings.Join(headers, ", "))}
 }
 
-// NamesPrivate reports whether requests with a key may name base URLs on private addresses
-// while the person behind it has a role.
+// NamesPrivate reports whether requests with a key may name base URLs on private addresses while the person
+// behind it has a role.
 func (l Limits) NamesPrivate(role Role) bool {
 	if l.PrivateBaseURL != nil {
 		return *l.PrivateBaseURL
@@ -184,7 +179,7 @@ func (l Limits) NamesPrivate(role Role) bool {
 	return role.May(ManageProviders)
 }
 
-// counts reports whether money is limited, and what has no price is not let pass.
+// counts reports whether there is a budget and models without a price are refused.
 func (l Limits) counts() bool { return (l.HasBudget() || l.Shared) && !l.AllowUnpriced }
 
 func (l Limits) allowsModel(model string) bool {
@@ -196,8 +191,7 @@ func (l Limits) allowsModel(model string) bool {
 	return len(l.Models) == 0
 }
 
-// matches reports whether a text is a pattern's, in which * stands for any
-// characters.
+// matches reports whether a text matches a pattern, in which * matches any characters.
 func matches(pattern, text string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -215,7 +209,7 @@ func matches(pattern, text string) bool {
 	return false
 }
 
-// fields adds what the audit log shows of limits.
+// fields adds the limits' fields for the audit log.
 func (l Limits) fields(to Fields) {
 	list := func(name string, values []string) {
 		if len(values) > 0 {
@@ -240,8 +234,7 @@ func (l Limits) fields(to Fields) {
 	is("allow_unpriced", l.AllowUnpriced)
 }
 
-// AddressList returns the networks as ParseAddresses reads them: a single address
-// without its length.
+// AddressList returns the networks in the form of ParseAddresses: single addresses without their length.
 func (l Limits) AddressList() []string {
 	list := make([]string, len(l.Addresses))
 	for i, network := range l.Addresses {
@@ -253,9 +246,8 @@ func (l Limits) AddressList() []string {
 	return list
 }
 
-// MicroUSD returns an amount of dollars in millionths. The error is an Invalid of a field:
-// less than a millionth is no budget, and must not be taken for "as much as one likes".
-// What is out of range stays so, and is refused by Validate.
+// MicroUSD converts dollars to millionths. The error is an Invalid for field: an amount below a millionth is
+// rejected because 0 would mean no budget. Values out of range are left to Validate.
 func MicroUSD(field string, dollars float64) (int64, error) {
 	if math.IsNaN(dollars) || dollars != 0 && math.Abs(dollars) < 1e-6 {
 		return 0, Invalid{Field: field, Message: fmt.Sprintf("must be an amount from 0.000001 to %d, or 0 for no budget", maxMicroUSD/1_000_000)}
@@ -263,8 +255,7 @@ func MicroUSD(field string, dollars float64) (int64, error) {
 	return int64(math.Round(min(max(dollars, -1), 1e12) * 1e6)), nil
 }
 
-// USD writes an amount of millionths of a dollar with as many decimals as it needs,
-// at least two.
+// USD formats millionths of a dollar with as many decimals as needed, at least two.
 func USD(micro int64) string {
 	text := strconv.FormatFloat(float64(micro)/1e6, 'f', 6, 64)
 	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > 3 {
@@ -273,8 +264,7 @@ func USD(micro int64) string {
 	return text
 }
 
-// SpendSpan returns when the day and the month of a moment began: budgets are
-// counted from there, in UTC.
+// SpendSpan returns the start of a time's day and month in UTC, the periods of budgets.
 func SpendSpan(at time.Time) (day, month time.Time) {
 	at = at.UTC()
 	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC), time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)

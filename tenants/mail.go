@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Mail is a message to one person. It holds no text of sessions.
+// Mail is a message to one person. It contains no session text.
 type Mail struct {
 	To      string // one address
 	Subject string // one line
@@ -15,6 +15,6 @@ type Mail struct {
 
 // MailSender hands mails over to a server.
 type MailSender interface {
-	// Send returns once the server has taken the mail; id is the mail's Message-ID.
+	// Send returns after the server has accepted the mail; id becomes the mail's Message-ID.
 	Send(ctx context.Context, id uuid.UUID, mail Mail) error
 }

@@ -10,8 +10,8 @@ import (
 // MaxModelLimits bounds the limits of models that a workspace has set.
 const MaxModelLimits = 200
 
-// ModelLimit is how long the prompts and answers of a model may be, in place of what the catalog says. The context window for
-// every provider key is a ModelWindow.
+// ModelLimit bounds the prompts and answers of a model, in place of the catalog's limits. ModelWindow is the
+// context window for all provider keys.
 type ModelLimit struct {
 	Model       string    `json:"model"`
 	ProviderKey uuid.UUID `json:"provider_key_id,omitzero"` // uuid.Nil: whichever key is used
@@ -20,7 +20,7 @@ type ModelLimit struct {
 	Output int `json:"output_tokens,omitempty"` // of the longest answer; 0: not set
 }
 
-// Validate returns an Invalid that names the field at fault and what it may be.
+// Validate returns an Invalid that names the wrong field and its allowed values.
 func (l ModelLimit) Validate() error {
 	switch {
 	case !IsModelName(l.Model):
@@ -39,16 +39,15 @@ func (l ModelLimit) Validate() error {
 	return nil
 }
 
-// at returns what only one limit of a list may be for.
+// at returns the unique key of a limit in a list.
 func (l ModelLimit) at() ModelAtKey { return ModelAtKey{l.Model, l.ProviderKey} }
 
-// CheckModelLimits returns limits in order. The error is an Invalid that names the place of the
-// one at fault.
+// CheckModelLimits returns limits in order. The error is an Invalid with the position of the wrong one.
 func CheckModelLimits(limits []ModelLimit) ([]ModelLimit, error) {
 	return checkModels("limits", MaxModelLimits, limits)
 }
 
-// ModelLimitFields returns what the audit log shows of limits.
+// ModelLimitFields returns the limits' fields for the audit log.
 func ModelLimitFields(limits []ModelLimit) Fields {
 	fields := Fields{}
 	for _, limit := range limits {

@@ -16,8 +16,8 @@ const MaxModelPrices = 200
 // MaxModelPrice bounds a price, in US dollars for a million tokens.
 const MaxModelPrice = 10_000
 
-// ModelPrice is what a workspace pays for a model's tokens in place of the list price, in US
-// dollars for a million of them. A model whose tokens all cost 0 is free.
+// ModelPrice is a workspace's own price of a model, in place of the list price, in US dollars for a million
+// tokens. A model whose tokens all cost 0 is free.
 type ModelPrice struct {
 	Model       string    `json:"model"`
 	ProviderKey uuid.UUID `json:"provider_key_id,omitzero"` // uuid.Nil: whichever key is used
@@ -25,13 +25,13 @@ type ModelPrice struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
 
-	// 0 stands in the same proportion to Input as at the list price. What isn't listed costs as much as input.
+	// 0 keeps the list price's ratio to Input. Without a list price, the rate equals Input.
 	CacheRead    float64 `json:"cache_read,omitempty"`
 	CacheWrite5m float64 `json:"cache_write_5m,omitempty"`
 	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
 }
 
-// rate is one rate of a price, by the name that it has in the API, in files and in forms.
+// rate is one rate of a price, with its name in the API, in files and in forms.
 type rate struct {
 	Name  string
 	Value float64
@@ -41,14 +41,14 @@ func (p ModelPrice) rates() []rate {
 	return []rate{{"input", p.Input}, {"output", p.Output}, {"cache_read", p.CacheRead}, {"cache_write_5m", p.CacheWrite5m}, {"cache_write_1h", p.CacheWrite1h}}
 }
 
-// Validate returns an Invalid that names the field at fault and what it may be.
+// Validate returns an Invalid that names the wrong field and its allowed values.
 func (p ModelPrice) Validate() error {
 	if !IsModelName(p.Model) {
 		return Invalid{Field: "model", Message: fmt.Sprintf("must be a model's name of at most %d bytes", MaxModelName)}
 	}
 	for _, rate := range p.rates() {
 		switch {
-		case !(rate.Value >= 0 && rate.Value <= MaxModelPrice): // NaN is neither
+		case !(rate.Value >= 0 && rate.Value <= MaxModelPrice): // also rejects NaN
 			return Invalid{Field: rate.Name, Message: fmt.Sprintf("must be from 0 to %d US dollars for a million tokens", MaxModelPrice)}
 		case p.Input == 0 && rate.Value > 0:
 			return Invalid{Field: "input", Message: "must be above 0, unless all prices are 0 and the model is free"}
@@ -60,22 +60,21 @@ func (p ModelPrice) Validate() error {
 	return nil
 }
 
-// at returns what only one price of a list may be for.
+// at returns the unique key of a price in a list.
 func (p ModelPrice) at() ModelAtKey { return ModelAtKey{p.Model, p.ProviderKey} }
 
-// CheckModelPrices returns prices in order. The error is an Invalid that names the place of the
-// one at fault.
+// CheckModelPrices returns prices in order. The error is an Invalid with the position of the wrong one.
 func CheckModelPrices(prices []ModelPrice) ([]ModelPrice, error) {
 	return checkModels("prices", MaxModelPrices, prices)
 }
 
-// ModelAtKey is a model at a provider key; uuid.Nil: at every key.
+// ModelAtKey is a model at a provider key; uuid.Nil means all keys.
 type ModelAtKey struct {
 	Model       string
 	ProviderKey uuid.UUID
 }
 
-// String returns the model, and the id of the provider key if it's one.
+// String returns the model, and the id of the provider key if set.
 func (a ModelAtKey) String() string {
 	if a.ProviderKey == uuid.Nil {
 		return a.Model
@@ -83,8 +82,8 @@ func (a ModelAtKey) String() string {
 	return a.Model + " " + a.ProviderKey.String()
 }
 
-// checkModels returns what a workspace sets for models in order. The error is an Invalid that names the place in a list of
-// the one at fault.
+// checkModels returns a workspace's settings for models in order. The error is an Invalid that names the
+// position of the wrong one in a list.
 func checkModels[E interface {
 	Validate() error
 	at() ModelAtKey
@@ -111,7 +110,7 @@ func checkModels[E interface {
 	return sorted, nil
 }
 
-// ModelPriceFields returns what the audit log shows of prices.
+// ModelPriceFields returns the prices' fields for the audit log.
 func ModelPriceFields(prices []ModelPrice) Fields {
 	fields := Fields{}
 	for _, price := range prices {

@@ -14,9 +14,9 @@ const MaxEmail = 254
 // MaxWorkspaceName is the longest name of a workspace, in characters.
 const MaxWorkspaceName = 80
 
-// CheckName returns a name that a person typed without the space around it, or an Invalid for the
-// field if it is not one line of 1 to most characters. Everything that people name goes through it:
-// names stand in mails, logs, tables and terminals.
+// CheckName returns a typed name without surrounding space, or an Invalid for field if it is not one line of
+// 1 to most characters. It checks every name that people choose, since names appear in mails, logs, tables
+// and terminals.
 func CheckName(field, name string, most int) (string, error) {
 	name = strings.TrimSpace(name)
 	switch length := utf8.RuneCountInString(name); {
@@ -30,17 +30,16 @@ func CheckName(field, name string, most int) (string, error) {
 	return name, nil
 }
 
-// isOneLine reports whether a text has no line break, no control character and nothing that turns
-// the direction of the text behind it.
+// isOneLine reports whether a text has no line breaks, control characters or characters that change the text
+// direction.
 func isOneLine(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(sign rune) bool {
 		return unicode.IsControl(sign) || unicode.In(sign, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 	})
 }
 
-// CheckEmail returns an address in lower case, or an Invalid for the field email if nothing could be
-// sent to it: every address that is stored or written to goes through it. Its domain is a name with a
-// dot, never an IP address.
+// CheckEmail returns an address in lower case, or an Invalid for email if it cannot receive mail. It checks
+// every address that is stored or sent to. The domain must be a name with a dot, not an IP address.
 func CheckEmail(email string) (string, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if email == "" {
@@ -53,7 +52,7 @@ func CheckEmail(email string) (string, error) {
 	return email, nil
 }
 
-// isMailDomain reports whether a domain is a name with a dot, and not an IP address.
+// isMailDomain reports whether a domain is a name with a dot instead of an IP address.
 func isMailDomain(domain string) bool {
 	labels := strings.Split(domain, ".")
 	last := labels[len(labels)-1]

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// Origins are the origins of pages whose scripts may read the proxy's answers in a browser, as browsers write
-// them: https://chat.example.com, http://localhost:5173, app://obsidian.md. Without any, none may.
+// Origins are the origins of pages whose scripts may read the proxy's answers in a browser, in the form that
+// browsers send: https://chat.example.com, http://localhost:5173, app://obsidian.md. An empty list allows no
+// pages.
 type Origins []string
 
-// Allow reports whether a page of an origin may read answers.
+// Allow reports whether pages of an origin may read answers.
 func (o Origins) Allow(origin string) bool {
 	return slices.Contains(o, strings.ToLower(origin))
 }
 
-// Normal returns the same origins as browsers write them, each once.
+// Normal returns the origins in the form that browsers send, without duplicates.
 func (o Origins) Normal() Origins {
 	var kept Origins
 	for _, origin := range o {
@@ -41,7 +42,7 @@ func (o Origins) validate() error {
 	return nil
 }
 
-// isOrigin reports whether a text is one origin: a scheme and a host, perhaps with a port, and nothing else.
+// isOrigin reports whether a text is exactly one origin: a scheme and a host, optionally with a port.
 func isOrigin(text string) bool {
 	read, err := url.Parse(text)
 	return err == nil && len(text) <= maxPattern && read.Scheme != "" && read.Hostname() != "" && !strings.Contains(text, "*") &&

@@ -12,77 +12,75 @@ import (
 const (
 	// PasskeyAge is how long a browser may take to answer with a passkey.
 	PasskeyAge = 5 * time.Minute
-	// MaxPasskeys is how many a person may have.
+	// MaxPasskeys bounds the passkeys of a person.
 	MaxPasskeys = 20
-	// MaxPasskeyName is how many characters a name may have.
+	// MaxPasskeyName bounds a name, in characters.
 	MaxPasskeyName = 80
 )
 
-// ErrPasskey says that what a browser answered with a passkey proves nothing. What wraps
-// it says why.
+// ErrPasskey says that a browser's passkey answer is invalid. Wrapping errors give the reason.
 var ErrPasskey = errors.New("passkey is refused")
 
-// ErrPasskeyCopied is the ErrPasskey of a passkey that was seen in two places: its
-// count did not rise. It logs nobody in any more.
+// ErrPasskeyCopied is the ErrPasskey of a passkey whose count did not rise, because a copy of it was used.
+// The passkey no longer logs in.
 var ErrPasskeyCopied = fmt.Errorf("%w: a copy of it was used", ErrPasskey)
 
-// Passkey is what is kept of a key pair with which a person logs in (Web
-// Authentication, level 3). The private key is the authenticator's.
+// Passkey is the stored part of a key pair for logging in (Web Authentication, level 3). The private key
+// stays in the authenticator.
 type Passkey struct {
 	ID         uuid.UUID
 	Name       string
-	Credential []byte // what the authenticator calls it
+	Credential []byte // the authenticator's id of it
 	PublicKey  []byte // COSE, RFC 9052
-	SignCount  uint32 // highest that was seen; 0: the authenticator counts nothing
+	SignCount  uint32 // highest seen so far; 0 if the authenticator does not count
 	Transports []string
 	CreatedAt  time.Time
 	UsedAt     time.Time // zero: not yet
 	CopiedAt   time.Time // zero: no copy was seen
 
-	BackupEligible bool // may lie on several devices
+	BackupEligible bool // may be stored on several devices
 	BackedUp       bool
 }
 
-// Fields are the passkey as the audit log shows it.
+// Fields returns the passkey's fields for the audit log.
 func (p Passkey) Fields() Fields { return Fields{"name": p.Name} }
 
-// Passkeys keeps passkeys and logs people in with them. What a person can mend is an
-// Invalid that names name or password; too many attempts are a TooMany, and an answer of
-// a browser that proves nothing is ErrPasskey.
+// Passkeys stores passkeys and logs people in with them. Bad input is an Invalid for name or password; too
+// many attempts are a TooMany, and a browser's invalid answer is ErrPasskey.
 type Passkeys interface {
-	// IsOn reports whether passkeys work where people reach the product.
+	// IsOn reports whether passkeys work at the product's public URL.
 	IsOn() bool
-	// Origin returns where that is.
+	// Origin returns the origin of passkeys.
 	Origin() string
 
-	// Ask returns what a browser is asked, as JSON, and what it holds until it answers.
+	// Ask returns the browser's options, as JSON, and the state that it holds until it answers.
 	Ask() (options []byte, held string, err error)
 	// LogIn returns the token of a login.
 	LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error)
 
-	// AskSecond and LogInSecond do so after the password, and return ErrLoginEnded for
-	// a log-in that waited too long.
+	// AskSecond and LogInSecond are Ask and LogIn after the password. They return ErrLoginEnded for an
+	// expired log-in.
 	AskSecond(ctx context.Context, pending string) (options []byte, held string, err error)
 	LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error)
 
 	// List returns a person's passkeys, the oldest first, and all their factors.
 	List(ctx context.Context, user uuid.UUID) ([]Passkey, Factors, error)
 
-	// Start begins to make a passkey and returns what the browser holds until then.
+	// Start begins to create a passkey and returns the state that the browser holds until then.
 	Start(ctx context.Context, who Principal, name, password string) (held string, err error)
 
-	// Options returns the name of the passkey that is being made and what the browser is
-	// asked, as JSON, or ErrPasskey if none is being made.
+	// Options returns the name of the passkey in creation and the browser's options, as JSON, or ErrPasskey
+	// without a creation in progress.
 	Options(ctx context.Context, who Principal, held string) (name string, options []byte, err error)
 
-	// Register keeps what the browser has made and returns recovery codes, if it is the
-	// first second factor; ErrConflict for a passkey that is kept already.
+	// Register stores the browser's new passkey and returns recovery codes if it is the first second factor;
+	// ErrConflict for a passkey that exists already.
 	Register(ctx context.Context, who Principal, held, answer string) (codes []string, err error)
 
-	// Rename and Remove return ErrNotFound for a passkey that is not the person's.
+	// Rename and Remove return ErrNotFound if the passkey is not the person's.
 	Rename(ctx context.Context, who Principal, id uuid.UUID, name string) error
 	Remove(ctx context.Context, who Principal, id uuid.UUID, password string) error
 
-	// RenewCodes returns other recovery codes to someone with passkeys and no app.
+	// RenewCodes replaces the recovery codes of a person with passkeys and without an app.
 	RenewCodes(ctx context.Context, who Principal, password string) ([]string, error)
 }

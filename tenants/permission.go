@@ -2,67 +2,61 @@ package tenants
 
 import "slices"
 
-// Permission is something that may be done in a workspace. Every route asks for
-// one; roles and the scopes of API keys grant them.
+// Permission is the right to an action in a workspace. Every route requires one; roles and the scopes of API
+// keys grant them.
 type Permission string
 
 // The permissions.
 const (
-	// Enter is granted to every member: to see where and who they are.
+	// Enter allows entering the workspace. Every member has it.
 	Enter Permission = "enter"
-	// ReadMetrics is to see figures: usage, money, requests without what was said.
+	// ReadMetrics allows reading figures: usage, money, requests without their text.
 	ReadMetrics Permission = "metrics.read"
-	// ReadSpend is to see what every member has spent. Everyone sees what they spent themselves.
+	// ReadSpend allows reading every member's spend. Without it, members see their own only.
 	ReadSpend Permission = "spend.read"
-	// ReadConfig is to see keys, providers, pipeline and patterns, without secrets.
+	// ReadConfig allows reading keys, providers, pipeline and patterns, without secrets.
 	ReadConfig Permission = "config.read"
-	// ReadSessions is to see sessions, and of what was said in them what the
-	// workspace's TextPolicy lets the reader see.
+	// ReadSessions allows reading sessions, and their text within the workspace's TextPolicy.
 	ReadSessions Permission = "sessions.read"
-	// ReadArchive is to search and read what the workspace lets one read of what was
-	// said in sessions.
+	// ReadArchive allows searching and reading session text within the workspace's TextPolicy.
 	ReadArchive Permission = "archive.read"
-	// StarSessions is to star sessions for oneself.
+	// StarSessions allows starring sessions for oneself.
 	StarSessions Permission = "sessions.star"
-	// CommentSessions is to comment on sessions that one may read, and to delete one's own
-	// comments.
+	// CommentSessions allows commenting on readable sessions, and deleting one's own comments.
 	CommentSessions Permission = "sessions.comment"
-	// ManageComments is to delete everybody's comments.
+	// ManageComments allows deleting all comments.
 	ManageComments Permission = "comments.manage"
-	// ChangeSessions is to compact sessions and to pin their turns.
+	// ChangeSessions allows compacting sessions and pinning their turns.
 	ChangeSessions Permission = "sessions.change"
-	// DeleteSessions is to delete sessions with their archive.
+	// DeleteSessions allows deleting sessions with their archive.
 	DeleteSessions Permission = "sessions.delete"
-	// CreateKeys is to create API keys, and to change and revoke those that one has
-	// created.
+	// CreateKeys allows creating API keys, and changing and revoking one's own.
 	CreateKeys Permission = "keys.create"
-	// ManageKeys is to change and revoke everybody's API keys.
+	// ManageKeys allows changing and revoking all API keys.
 	ManageKeys Permission = "keys.manage"
-	// ManageProviders is to add, test and remove provider keys.
+	// ManageProviders allows adding, testing and removing provider keys.
 	ManageProviders Permission = "providers.manage"
-	// ManagePipeline is to change the pipeline and the windows of models.
+	// ManagePipeline allows changing the pipeline and the windows of models.
 	ManagePipeline Permission = "pipeline.manage"
-	// ManagePatterns is to approve, change and delete patterns.
+	// ManagePatterns allows approving, changing and deleting patterns.
 	ManagePatterns Permission = "patterns.manage"
-	// ManageMembers is to see members, to invite them and to change their roles.
+	// ManageMembers allows listing members, inviting them and changing their roles.
 	ManageMembers Permission = "members.manage"
-	// ManageSettings is to change the workspace's name, retention and who may read what
-	// was said.
+	// ManageSettings allows changing the workspace's name, retention and TextPolicy.
 	ManageSettings Permission = "settings.manage"
-	// ReadAudit is to read who changed what.
+	// ReadAudit allows reading the audit log.
 	ReadAudit Permission = "audit.read"
-	// ExportWorkspace is to take away everything that is stored.
+	// ExportWorkspace allows exporting all data of the workspace.
 	ExportWorkspace Permission = "workspace.export"
-	// ManageSignOn is to say where the workspace's people prove who they are: it decides
-	// who can be anybody in the workspace.
+	// ManageSignOn allows configuring single sign-on, which decides who can log in as any member.
 	ManageSignOn Permission = "sign_on.manage"
-	// ManageBilling is to see invoices, to change the plan and to pay.
+	// ManageBilling allows reading invoices, changing the plan and paying.
 	ManageBilling Permission = "billing.manage"
-	// DeleteWorkspace is to delete everything.
+	// DeleteWorkspace allows deleting the workspace.
 	DeleteWorkspace Permission = "workspace.delete"
 )
 
-// adminMay is what an admin may: all but sign-on, billing and deletion.
+// adminMay returns the permissions of admins: all except sign-on, billing and deletion.
 func adminMay() []Permission {
 	return append(regularMay(), DeleteSessions, ManageComments, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
 		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace, ReadSpend)
@@ -74,12 +68,12 @@ func regularMay() []Permission {
 
 func viewerMay() []Permission { return append(readerMay(), StarSessions) }
 
-// readerMay is what changes nothing.
+// readerMay returns the read-only permissions.
 func readerMay() []Permission {
 	return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions, ReadArchive}
 }
 
-// Permissions returns what a role grants.
+// Permissions returns the permissions of a role.
 func (r Role) Permissions() []Permission {
 	switch r {
 	case Owner:
@@ -99,8 +93,8 @@ func (r Role) Permissions() []Permission {
 // May reports whether a role grants a permission.
 func (r Role) May(permission Permission) bool { return slices.Contains(r.Permissions(), permission) }
 
-// Permissions returns what a scope grants in the product API. A key that manages
-// may what an admin may.
+// Permissions returns the permissions of a scope in the product API. A key with ScopeManage has the
+// permissions of an admin.
 func (s Scope) Permissions() []Permission {
 	switch s {
 	case ScopeManage:
@@ -124,8 +118,8 @@ func (s Scope) needs() []Permission {
 	return s.Permissions()
 }
 
-// MayGrant reports whether who is granted some permissions may hand out a key with
-// scopes: it never may more than they do.
+// MayGrant reports whether a person with some permissions may create a key with scopes. A key never has more
+// rights than its creator.
 func MayGrant(may func(Permission) bool, scopes []Scope) bool {
 	for _, scope := range scopes {
 		for _, permission := range scope.needs() {
@@ -137,8 +131,7 @@ func MayGrant(may func(Permission) bool, scopes []Scope) bool {
 	return true
 }
 
-// Backed returns those of a key's scopes that it may use while the person behind it has a
-// role; empty if they are not a member.
+// Backed returns the key's scopes that the person behind it may use with a role; empty for non-members.
 func (k APIKey) Backed(role Role) []Scope {
 	return slices.DeleteFunc(slices.Clone(k.Scopes), func(scope Scope) bool { return !MayGrant(role.May, []Scope{scope}) })
 }

@@ -10,15 +10,15 @@ import (
 // PipelineConfig is one saved version of a workspace's pipeline.
 type PipelineConfig struct {
 	Workspace WorkspaceID
-	Version   int    // 1 for the first saved one; 0: the default, nothing saved yet
+	Version   int    // 1 for the first saved one; 0 for the default, before the first save
 	Modules   string // the modules in order, comma-separated; empty: the default pipeline
 	YAML      string // settings that differ from the defaults
 	SavedBy   uuid.UUID
-	Author    string // who that is: an e-mail address or an API key's name, in lists only; empty: they left, or the product
+	Author    string // their e-mail address or API key's name, in lists only; "" if they left, or for the product
 	SavedAt   time.Time
 }
 
-// Fields returns what the audit log shows of a config; nil where nothing was saved.
+// Fields returns the config's fields for the audit log; nil for the unsaved default.
 func (c PipelineConfig) Fields() Fields {
 	if c.Version == 0 {
 		return nil
@@ -26,14 +26,13 @@ func (c PipelineConfig) Fields() Fields {
 	return Fields{"modules": c.Modules, "settings": c.YAML}
 }
 
-// Pipelines keeps each workspace's pipeline, version by version.
+// Pipelines stores the versions of each workspace's pipeline.
 type Pipelines interface {
-	// Pipeline returns the newest version; one with the version 0 if none was
-	// ever saved.
+	// Pipeline returns the newest version, or version 0 if never saved.
 	Pipeline(ctx context.Context, workspace WorkspaceID) (PipelineConfig, error)
 
 	// MemoryNarrowed returns when the default scope of the workspace's memory was narrowed to the session;
-	// the zero time for a workspace made since.
+	// zero for workspaces created later.
 	MemoryNarrowed(ctx context.Context, workspace WorkspaceID) (time.Time, error)
 
 	// PipelineHistory returns the saved versions, the newest first, at most 100.
@@ -43,14 +42,14 @@ type Pipelines interface {
 	// authors, the newest first; before 0 means all.
 	PipelineVersions(ctx context.Context, workspace WorkspaceID, before, limit int) ([]PipelineConfig, error)
 
-	// PipelineVersion returns ErrNotFound for a version that was never saved.
+	// PipelineVersion returns ErrNotFound for an unsaved version.
 	PipelineVersion(ctx context.Context, workspace WorkspaceID, version int) (PipelineConfig, error)
 
-	// SavePipeline stores the version that follows the expected one. It returns
-	// ErrConflict if that is not the newest.
+	// SavePipeline stores the version after the expected one. It returns ErrConflict if the expected version
+	// is not the newest.
 	SavePipeline(ctx context.Context, tenant Tenant, expectedVersion int, config PipelineConfig) (PipelineConfig, error)
 
-	// RestorePipeline stores an earlier version as the one that follows the expected
-	// one. Its errors are those of PipelineVersion and SavePipeline.
+	// RestorePipeline stores an earlier version as the version after the expected one. It returns the errors
+	// of PipelineVersion and SavePipeline.
 	RestorePipeline(ctx context.Context, workspace WorkspaceID, expectedVersion, version int, by uuid.UUID) (PipelineConfig, error)
 }

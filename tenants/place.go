@@ -7,8 +7,8 @@ const (
 	bitsIPv6 = 64 // one customer has a whole /64 network
 )
 
-// Place is where requests come from: an IPv4 address, or the /64 network of an IPv6
-// address. Whatever is bounded by where it comes from is counted by place.
+// Place is the origin of requests: an IPv4 address, or the /64 network of an IPv6 address. Limits by origin
+// count by place.
 type Place struct{ network netip.Prefix }
 
 // PlaceOf returns the place of an address, and false if it is not an IP address.
@@ -29,12 +29,10 @@ func PlaceOf(address string) (Place, bool) {
 // String returns the network of a place, such as 192.0.2.1/32 or 2001:db8::/64.
 func (p Place) String() string { return p.network.String() }
 
-// Place returns the place that an actor acts from as text, "" for the product and its
-// command line.
+// Place returns the place of an actor as text; "" for the product and its command line.
 func (a Actor) Place() string { return PlaceText(a.From) }
 
-// PlaceText returns the place of an address as text, and what is not an IP address as it
-// is.
+// PlaceText returns the place of an address as text, and returns other text unchanged.
 func PlaceText(address string) string {
 	if place, is := PlaceOf(address); is {
 		return place.String()

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// ErrBillingOff says that an installation has no billing: there is nothing to buy.
+// ErrBillingOff says that the installation has no billing, so that plans cannot be bought.
 var ErrBillingOff = errors.New("billing is off")
 
-// Reason says why something holds back a workspace's traffic from the modules.
+// Reason is why a workspace's requests skip the modules.
 type Reason string
 
 // The reasons of a restraint.
 const (
 	Unrestrained  Reason = ""
-	PaymentFailed Reason = "payment" // and the days of grace are over
+	PaymentFailed Reason = "payment" // and the grace period is over
 	QuotaUsed     Reason = "quota"   // of a month, on the plan Free
 )
 
-// Restraint says whether a workspace's requests pass without any module. They are
-// never refused for it.
+// Restraint makes a workspace's requests pass without any module. It never refuses them.
 type Restraint struct {
 	Reason Reason
 	Since  time.Time // zero for Unrestrained

@@ -2,20 +2,19 @@ package tenants
 
 import "slices"
 
-// Preset is what is known of a provider: where it answers, how it wants its key.
+// Preset is a known provider: its URL and how it takes its key.
 type Preset struct {
 	ID       string
 	Title    string
-	Provider Provider // dialect in which it is asked
-	Both     bool     // it takes the other dialect too
-	BaseURL  string   // empty: the dialect's own; RESOURCE stands for what people put in
+	Provider Provider // dialect of its requests
+	Both     bool     // it accepts the other dialect too
+	BaseURL  string   // "" for the dialect's own; RESOURCE is a placeholder for the user's resource
 	Auth     Auth
-	Private  bool   // it runs on an address of one's own: only where private base URLs are allowed
-	Hint     string // what people have to know; empty if none
+	Private  bool   // it runs on a private address, so that private base URLs must be allowed
+	Hint     string // instructions for the user; optional
 }
 
-// Presets returns the providers that are known, the first two being those whose
-// dialects the others speak. Where each value is from:
+// Presets returns the known providers. The first two define the dialects that the others speak. Sources:
 //
 //   - Anthropic: https://docs.anthropic.com/en/api/overview (x-api-key)
 //   - OpenAI: https://platform.openai.com/docs/api-reference/authentication (bearer token)
@@ -47,7 +46,7 @@ func Presets() []Preset {
 	}
 }
 
-// PresetOf returns the preset with an id; ok tells whether there is one.
+// PresetOf returns the preset with an id; ok is false if unknown.
 func PresetOf(id string) (preset Preset, ok bool) {
 	all := Presets()
 	i := slices.IndexFunc(all, func(preset Preset) bool { return preset.ID == id })

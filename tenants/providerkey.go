@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Provider names a dialect by who first spoke it: "anthropic", "openai". A compatible
-// API at a base URL of its own goes by the dialect that it speaks.
+// Provider is a dialect, named after the provider that introduced it: "anthropic", "openai". A compatible API
+// at another base URL has the provider of its dialect.
 type Provider string
 
-// The providers a key may be stored for.
+// The dialects of provider keys.
 const (
 	ProviderAnthropic Provider = "anthropic"
 	ProviderOpenAI    Provider = "openai"
 )
 
-// Providers returns all providers that a key may be stored for.
+// Providers returns all dialects of provider keys.
 func Providers() []Provider { return []Provider{ProviderAnthropic, ProviderOpenAI} }
 
-// IsKnown reports whether a key may be stored for the provider.
+// IsKnown reports whether the provider is one of Providers.
 func (p Provider) IsKnown() bool { return slices.Contains(Providers(), p) }
 
-// Title returns the provider's name as people know it.
+// Title returns the provider's display name.
 func (p Provider) Title() string {
 	if preset, known := PresetOf(string(p)); known {
 		return preset.Title
@@ -34,31 +34,31 @@ func (p Provider) Title() string {
 	return string(p)
 }
 
-// Auth says in which header a provider looks for its key.
+// Auth names the header in which a provider expects its key.
 type Auth string
 
 // The ways to send a key.
 const (
-	AuthUsual   Auth = ""          // as the dialect has it: x-api-key for Anthropic's, a bearer token for OpenAI's
+	AuthUsual   Auth = ""          // the dialect's default: x-api-key for Anthropic's, a bearer token for OpenAI's
 	AuthBearer  Auth = "bearer"    // Authorization: Bearer KEY
 	AuthXAPIKey Auth = "x-api-key" // X-Api-Key: KEY
-	AuthAPIKey  Auth = "api-key"   // Api-Key: KEY, as Azure has it
+	AuthAPIKey  Auth = "api-key"   // Api-Key: KEY, for Azure
 )
 
-// Header is a header that is sent along with every request of a provider key. It
-// holds no secret: it is stored and shown as it is.
+// Header is sent with every request of a provider key. It must not be a secret because it is stored and shown
+// unsealed.
 type Header struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// ProviderKey is a provider's key as people see it: its secret is sealed in the vault.
+// ProviderKey is a provider's key as people see it. Its secret is sealed in the vault.
 type ProviderKey struct {
 	ID        uuid.UUID
 	Workspace WorkspaceID
-	Provider  Provider // dialect in which it is asked
+	Provider  Provider // dialect of its requests
 	Both      bool     // it takes requests in the other dialect too
-	Preset    string   // id of the Preset that it was made from; empty if none
+	Preset    string   // id of the Preset that it was made from; optional
 	Name      string
 	BaseURL   string // empty: the provider's own
 	Auth      Auth
@@ -72,23 +72,23 @@ type ProviderKey struct {
 	Check ProviderKeyCheck
 }
 
-// ProviderKeySecret is the secret of a provider key, as it is stored.
+// ProviderKeySecret is the stored secret of a provider key.
 type ProviderKeySecret struct {
 	Last4    string
 	Sealed   []byte    // by vault, bound to the key's ID, Workspace, Provider and BaseURL
-	SealedAt time.Time // when it was given
+	SealedAt time.Time // when it was set
 }
 
-// ProviderKeyRouting says which requests go to a provider key.
+// ProviderKeyRouting selects the requests that go to a provider key.
 type ProviderKeyRouting struct {
-	// Models are the names of the models that go to the key, in which * stands for any
-	// characters; none: every model that no other key claims.
+	// Models are the names of the key's models, in which * matches any characters. An empty list takes every
+	// model that no other key claims.
 	Models   []string
-	Order    int  // keys with smaller numbers are asked first
+	Order    int  // keys with smaller numbers come first
 	Default  bool // it takes the models of its dialect that no key names
 	Disabled bool // it takes no requests
 
-	// Wait is how long the beginning of an answer is waited for; 0: as long as the client waits.
+	// Wait bounds the wait for the beginning of an answer; 0 waits as long as the client.
 	Wait time.Duration
 }
 
@@ -96,14 +96,14 @@ type ProviderKeyRouting struct {
 type ProviderKeyCheck struct {
 	At      time.Time // zero: it was never tested
 	OK      bool
-	Status  int    // of the provider's answer; 0 if none came
+	Status  int    // of the provider's answer; 0 without an answer
 	Problem string // empty: the key works
 }
 
-// Speaks reports whether a key takes requests in a dialect.
+// Speaks reports whether a key accepts requests in a dialect.
 func (k ProviderKey) Speaks(dialect Provider) bool { return k.Both || k.Provider == dialect }
 
-// Dialects returns the dialects in which a key takes requests, its own first.
+// Dialects returns the key's dialects, its own first.
 func (k ProviderKey) Dialects() []Provider {
 	dialects := []Provider{k.Provider}
 	for _, other := range Providers() {
@@ -114,7 +114,7 @@ func (k ProviderKey) Dialects() []Provider {
 	return dialects
 }
 
-// Fields returns what the audit log shows of a key.
+// Fields returns the key's fields for the audit log.
 func (k ProviderKey) Fields() Fields {
 	fields := Fields{"provider": string(k.Provider), "name": k.Name, "key": "…" + k.Last4, "enabled": strconv.FormatBool(!k.Disabled)}
 	names := make([]string, len(k.Headers))
@@ -144,9 +144,9 @@ func (k ProviderKey) Fields() Fields {
 	return fields
 }
 
-// ProviderKeyChange is what is to become of a key; nil fields stay as they are. Where
-// a key is sent changes with its secret only, or who may edit it could have it sent
-// to themselves.
+// ProviderKeyChange is a change of a key; nil fields keep their values. The destination of a key changes only
+// together with its secret, because otherwise anyone who may edit the key could send its secret to
+// themselves.
 type ProviderKeyChange struct {
 	Name     *string
 	Both     *bool
@@ -159,7 +159,7 @@ type ProviderKeyChange struct {
 	Wait     *time.Duration
 }
 
-// Apply returns a key as it is after the change.
+// Apply returns a key with the change.
 func (c ProviderKeyChange) Apply(key ProviderKey) ProviderKey {
 	set(&key.Name, c.Name)
 	set(&key.Both, c.Both)
@@ -180,60 +180,58 @@ func set[T any](field, value *T) {
 	}
 }
 
-// ProviderKeyUse is what came of the requests that were sent with a key.
+// ProviderKeyUse sums up the requests sent with a key.
 type ProviderKeyUse struct {
 	Exchanges    int64
 	CostMicroUSD int64
 
-	// Rejected counts the requests for which the provider refused the key since the
-	// last one that it took, the last test that passed or the last new secret; Since
-	// is when the first of them was.
+	// Rejected counts the requests for which the provider refused the key since its last success: a request,
+	// a passed test or a new secret. Since is the time of the first one.
 	Rejected int64
 	Since    time.Time
 
-	LastErrorAt time.Time // of the provider; zero: there was none
+	LastErrorAt time.Time // of the provider; zero without an error
 	LastStatus  int
 	LastError   string // its type
 }
 
-// ProviderKeyTest is what came of asking a provider for its models with a key.
+// ProviderKeyTest is the result of requesting a provider's models with a key.
 type ProviderKeyTest struct {
 	OK      bool
 	Models  int           // that the provider lists
-	Status  int           // of the provider's answer in HTTP; 0 if none came
-	Problem string        // why the key does not work and what to do; empty: it does
-	Said    string        // what the provider said of it, without the key; empty if none
-	Took    time.Duration // from the question to its answer
+	Status  int           // HTTP status of the provider's answer; 0 without an answer
+	Problem string        // why the key does not work, and the remedy; "" if it works
+	Said    string        // the provider's message, without the key; "" if absent
+	Took    time.Duration // duration of the request
 }
 
-// ProviderKeys is what people do with a workspace's provider keys.
+// ProviderKeys manages a workspace's provider keys.
 type ProviderKeys interface {
 	ProviderKeys(ctx context.Context, workspace WorkspaceID) ([]ProviderKey, error)
 
-	// Presets returns the providers that a key can be made for here.
+	// Presets returns the providers for which the installation accepts keys.
 	Presets() []Preset
 
-	// ProviderKeyUses returns what came of the requests since a time, by key.
+	// ProviderKeyUses returns the use of each key since a time.
 	ProviderKeyUses(ctx context.Context, workspace WorkspaceID, since time.Time) (map[uuid.UUID]ProviderKeyUse, error)
 
-	// CreateProviderKey seals and stores a key as it is wanted. What a person can mend
-	// is an Invalid.
+	// CreateProviderKey seals and stores a key. Bad input is an Invalid.
 	CreateProviderKey(ctx context.Context, workspace WorkspaceID, wanted ProviderKey, secret string) (ProviderKey, error)
 
-	// EditProviderKey changes how a key is used, ReplaceProviderKey its secret and, where
-	// baseURL is not nil, where it is sent. What a person can mend is an Invalid.
+	// EditProviderKey changes how a key is used. ReplaceProviderKey changes its secret and, unless baseURL is
+	// nil, its destination. Bad input is an Invalid.
 	EditProviderKey(ctx context.Context, tenant Tenant, id uuid.UUID, change ProviderKeyChange) (ProviderKey, error)
 	ReplaceProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, secret string, baseURL *string) (ProviderKey, error)
 
-	// DeleteProviderKey returns ErrNotFound for a key that the workspace does not have.
+	// DeleteProviderKey returns ErrNotFound for an unknown key.
 	DeleteProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) error
 
-	// TestProviderKey asks the provider for its models. A key that does not work
-	// is an answer; ErrNotFound is an error.
+	// TestProviderKey requests the provider's models. A key that does not work is a result; ErrNotFound is an
+	// error.
 	TestProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (ProviderKeyTest, error)
 }
 
-// ProviderKeyVault seals the secrets of provider keys for their key, and opens them.
+// ProviderKeyVault seals and opens the secrets of provider keys.
 type ProviderKeyVault interface {
 	Seal(key ProviderKey, secret string) ([]byte, error)
 	Open(key ProviderKey) (string, error)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The most that limits can be set to.
+// The upper bounds of limits.
 const (
 	maxRequests    = 1_000_000
 	maxTokens      = 1_000_000_000
@@ -16,38 +16,37 @@ const (
 	maxMicroUSD    = 10_000_000 * 1_000_000
 )
 
-// Quota is how much may be used. Zero stands for "as much as one likes". Limits describes its numbers.
+// Quota bounds usage. Zero means no limit. Limits describes its numbers.
 type Quota struct {
 	RequestsPerMinute int
-	TokensPerMinute   int   // sent, after the pipeline, and answered
-	Concurrency       int   // requests under way at once
+	TokensPerMinute   int   // sent, after the pipeline, and received
+	Concurrency       int   // concurrent requests
 	DayMicroUSD       int64 // at list prices, in a day of UTC
 	MonthMicroUSD     int64 // at list prices, in a calendar month of UTC
 
-	// AllowUnpriced lets a key with a budget use what has no known price, and counts
-	// it as free.
+	// AllowUnpriced lets a key with a budget use models without a known price, and counts them as free.
 	AllowUnpriced bool
 }
 
-// Limit describes a number of a Quota. Forms, validation, the API, its description, the audit log, what is stored, headers
-// and docs/api-keys.md follow from it.
+// Limit describes a number of a Quota. Forms, validation, the API and its description, the audit log, the
+// stored form, headers and docs/api-keys.md derive from it.
 type Limit struct {
 	Name   string // in the API, forms, configuration files and the audit log
 	Stored string // in the database
-	Header string // behind Ratelimit-Limit- and Ratelimit-Remaining-
+	Header string // after Ratelimit-Limit- and Ratelimit-Remaining-
 
 	Label, Hint string // in forms and the API's description
 	Noun, Per   string // "request" and "/min"; the noun is empty for money
-	Counts      string // what it counts, for the docs
+	Counts      string // the counted unit, for the docs
 
 	IsMoney   bool // in millionths of a US dollar, and in dollars for people and programs
-	OfEndUser bool // the budget of an end user has it; that of any other spender but a key has money only
+	OfEndUser bool // also part of an end user's budget; other spenders except keys have money only
 
 	most int64
 	in   func(*Quota) (count *int, money *int64)
 }
 
-// QuotaLimits returns the limits that a quota has.
+// QuotaLimits returns the limits of a quota.
 func QuotaLimits() []Limit {
 	return []Limit{
 		{
@@ -78,7 +77,7 @@ func QuotaLimits() []Limit {
 	}
 }
 
-// QuotaChange is what the API says of a quota: each limit by its name, money in dollars. What is left out is nil.
+// QuotaChange is a quota in the API: each limit by its name, money in dollars. Omitted limits are nil.
 type QuotaChange struct {
 	RequestsPerMinute *int     `json:"requests_per_minute,omitempty"`
 	TokensPerMinute   *int     `json:"tokens_per_minute,omitempty"`
@@ -87,7 +86,7 @@ type QuotaChange struct {
 	MonthUSD          *float64 `json:"budget_month_usd,omitempty"`
 }
 
-// members calls do with each limit and the member that holds it.
+// members calls do with each limit and its member.
 func (c *QuotaChange) members(do func(limit *Limit, member reflect.Value)) {
 	limits, members := QuotaLimits(), reflect.ValueOf(c).Elem()
 	for i := range members.NumField() {
@@ -100,7 +99,7 @@ func (c *QuotaChange) members(do func(limit *Limit, member reflect.Value)) {
 	}
 }
 
-// Apply sets the limits that are not left out. The error is an Invalid.
+// Apply sets the limits given in the change. The error is an Invalid.
 func (c QuotaChange) Apply(quota *Quota) (wrong error) {
 	c.members(func(limit *Limit, member reflect.Value) {
 		switch given := member.Interface().(type) {
@@ -119,7 +118,7 @@ func (c QuotaChange) Apply(quota *Quota) (wrong error) {
 	return wrong
 }
 
-// Change returns the limits of a quota for which is reports true.
+// Change returns a quota's limits for which is reports true.
 func (q Quota) Change(is func(limit *Limit, amount int64) bool) (change QuotaChange) {
 	change.members(func(limit *Limit, member reflect.Value) {
 		amount := limit.Of(q)
@@ -143,7 +142,7 @@ func (l *Limit) Of(quota Quota) int64 {
 	return int64(*count)
 }
 
-// Set sets the limit of a quota to what Of returns then.
+// Set sets the limit of a quota; Of then returns to.
 func (l *Limit) Set(quota *Quota, to int64) {
 	count, money := l.in(quota)
 	if l.IsMoney {
@@ -153,7 +152,7 @@ func (l *Limit) Set(quota *Quota, to int64) {
 	}
 }
 
-// Text writes an amount as forms, headers and the audit log have it.
+// Text formats an amount for forms, headers and the audit log.
 func (l *Limit) Text(amount int64) string {
 	if l.IsMoney {
 		return USD(amount)
@@ -161,7 +160,7 @@ func (l *Limit) Text(amount int64) string {
 	return strconv.FormatInt(amount, 10)
 }
 
-// Parse reads an amount that was typed; 0 if the text is empty. The error is an Invalid.
+// Parse parses a typed amount; 0 for an empty text. The error is an Invalid.
 func (l *Limit) Parse(text string) (int64, error) {
 	if text = strings.ReplaceAll(strings.TrimSpace(text), ",", ""); text == "" {
 		return 0, nil
@@ -180,10 +179,10 @@ func (l *Limit) Parse(text string) (int64, error) {
 	return int64(number), nil
 }
 
-// HasBudget reports whether money is limited.
+// HasBudget reports whether the quota limits money.
 func (q Quota) HasBudget() bool { return q.DayMicroUSD > 0 || q.MonthMicroUSD > 0 }
 
-// IsUnlimited reports whether nothing is limited.
+// IsUnlimited reports whether the quota has no limits.
 func (q Quota) IsUnlimited() bool {
 	q.AllowUnpriced = false
 	return q == Quota{}
@@ -202,7 +201,7 @@ func (q Quota) validate() error {
 	return nil
 }
 
-// fields adds what the audit log shows of a quota, each name behind a prefix.
+// fields adds the quota's fields for the audit log, with a prefix before each name.
 func (q Quota) fields(to Fields, prefix string) {
 	for _, limit := range QuotaLimits() {
 		if amount := limit.Of(q); amount > 0 {

@@ -12,14 +12,14 @@ type RedactionKind string
 
 // The kinds of personal data.
 const (
-	RedactNames  RedactionKind = "name"  // of people, as far as they are known
+	RedactNames  RedactionKind = "name"  // known names of people
 	RedactEmails RedactionKind = "email" // mail addresses
 	RedactCards  RedactionKind = "card"  // numbers of payment cards
 	RedactPhones RedactionKind = "phone" // phone numbers
 	RedactKeys   RedactionKind = "key"   // API keys, passwords and other secrets
 )
 
-// RedactionKinds returns every kind, in the order in which they are shown.
+// RedactionKinds returns every kind, in display order.
 func RedactionKinds() []RedactionKind {
 	return []RedactionKind{RedactNames, RedactEmails, RedactCards, RedactPhones, RedactKeys}
 }
@@ -30,15 +30,15 @@ const (
 	maxRedactedName  = 100 // characters
 )
 
-// Redaction is what a workspace has replaced in what was said before that is stored. It is off
+// Redaction lists the personal data that a workspace has replaced in session text before storage. It is off
 // without Kinds.
 type Redaction struct {
 	Kinds []RedactionKind
 	Names []string // of people, for RedactNames
 }
 
-// normal returns the same settings with each kind once, in the order of RedactionKinds, and without
-// blanks around names.
+// normal returns the settings with each kind once, in the order of RedactionKinds, and without blanks around
+// names.
 func (r Redaction) normal() Redaction {
 	var kinds []RedactionKind
 	for _, kind := range RedactionKinds() {
@@ -72,7 +72,7 @@ func (r Redaction) validate() error {
 	return nil
 }
 
-// RedactionCount is how often a kind of personal data was replaced in a workspace.
+// RedactionCount is the number of replacements of a kind of personal data in a workspace.
 type RedactionCount struct {
 	Kind  RedactionKind
 	Found int64

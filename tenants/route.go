@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// NotTaken says that a workspace has provider keys for a dialect, but none that takes
-// a model.
+// NotTaken says that the workspace's provider keys for a dialect do not take a model.
 type NotTaken struct {
 	Model string
 	Takes []string // the models that its keys take
@@ -21,14 +20,14 @@ func (e NotTaken) Error() string {
 // Unwrap returns ErrNoProvider.
 func (e NotTaken) Unwrap() error { return ErrNoProvider }
 
-// Asked is what a request says of where it wants to go.
+// Asked is the target of a request.
 type Asked struct {
 	Dialect Provider
 	Key     string // name, id, preset or dialect of the key; empty: any
-	Model   string // empty: the request names none
+	Model   string // "" if absent
 }
 
-// Route returns the place in keys of the one that a request goes to, the first of Routes.
+// Route returns the index of the key that a request goes to, the first of Routes.
 func Route(keys []ProviderKey, asked Asked) (int, error) {
 	places, err := Routes(keys, asked)
 	if err != nil {
@@ -37,10 +36,10 @@ func Route(keys []ProviderKey, asked Asked) (int, error) {
 	return places[0], nil
 }
 
-// Routes returns the places in keys of all that serve a request, the one that it goes to first: those that
-// name its model; else the defaults of the dialect, and then those that name no models. A request without a
-// model goes to one of the latter, or to the first key at all. keys are in the order in which they are asked.
-// The errors are ErrNoProvider and NotTaken.
+// Routes returns the indices of the keys that serve a request, the first choice first: keys that name its model;
+// else the defaults of the dialect, followed by the ones without models. A request without a model goes to the
+// defaults and the ones without models, or to all keys if neither exist. keys must be in routing order. The
+// errors are ErrNoProvider and NotTaken.
 func Routes(keys []ProviderKey, asked Asked) ([]int, error) {
 	var named, defaults, open, all []int
 	var takes []string
@@ -74,7 +73,7 @@ func Routes(keys []ProviderKey, asked Asked) ([]int, error) {
 	}
 }
 
-// takesPart reports whether a request may go to a key at all.
+// takesPart reports whether a key accepts a request, regardless of the model.
 func (k ProviderKey) takesPart(asked Asked) bool {
 	isNamed := asked.Key == "" || asked.Key == k.Name || asked.Key == string(k.Provider) || asked.Key == k.Preset || asked.Key == k.ID.String()
 	return !k.Disabled && k.Speaks(asked.Dialect) && isNamed

@@ -1,7 +1,7 @@
 package tenants
 
-// Sealer seals secrets for what about names. What is sealed for one thing opens for no
-// other.
+// Sealer seals secrets and binds them to a context, about. A secret opens only in the context that it was
+// sealed for.
 type Sealer interface {
 	SealAbout(about, secret string) ([]byte, error)
 

@@ -16,17 +16,17 @@ const (
 	MaxTagValue = 256 // characters of a value
 )
 
-// Tags are names and values that a client gives a request, to find it and to add it up
-// by. They are kept readable, with its figures.
+// Tags are names and values that a client gives a request, for searches and sums. They are stored unsealed,
+// with its figures.
 type Tags map[string]string
 
 // Tag is one of Tags.
 type Tag struct{ Name, Value string }
 
-// String returns a tag as it is written in addresses and lists: name=value.
+// String returns a tag in the form of URLs and lists: name=value.
 func (t Tag) String() string { return t.Name + "=" + t.Value }
 
-// ParseTag reads what Tag.String writes. It returns Invalid for what is not a tag.
+// ParseTag parses the output of Tag.String. It returns Invalid for other text.
 func ParseTag(text string) (Tag, error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || !isTagName(name) {
@@ -44,8 +44,7 @@ func (t Tags) List() []Tag {
 	return list
 }
 
-// CheckTag returns Invalid, which says what is allowed, for a tag that cannot be kept.
-// field is what the client calls it.
+// CheckTag returns Invalid, with the allowed values, for an invalid tag. field is the client's name of it.
 func CheckTag(field, name, value string) error {
 	switch {
 	case !isTagName(name):

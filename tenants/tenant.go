@@ -1,8 +1,8 @@
 package tenants
 
-// Tenant is whose rows a store reads and changes, and in which transaction: a WorkspaceID in one
-// of its own, what Transactor.Together gives in that one, which all that it is given to share.
-// A function that takes a WorkspaceID always works in a transaction of its own.
+// Tenant selects the rows that a store reads and changes, and the transaction: a WorkspaceID runs each call
+// in its own transaction, and the Tenant from Transactor.Together runs all calls in that one. A function that
+// takes a WorkspaceID always uses its own transaction.
 type Tenant interface{ Workspace() WorkspaceID }
 
 // Workspace implements Tenant.

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Count is something that is counted, and how much of it there may be.
+// Count is a limit on the number of something in a window of time.
 type Count struct {
-	Of     string        // what is counted, and of whom
+	Of     string        // the counted action and its source
 	Most   int           // that there may be
 	Window time.Duration // in that time
 }
 
-// Throttle counts what must not happen too often.
+// Throttle limits the rate of actions.
 type Throttle interface {
 	// Check returns a TooMany if one of the counts is full.
 	Check(ctx context.Context, counts ...Count) error
 
-	// Take counts one more of each, or returns a TooMany at the first that is full.
+	// Take adds one to each count, or returns a TooMany at the first full one.
 	Take(ctx context.Context, counts ...Count) error
 }
 
-// PlaceThrottle slows down the place of the context's actor that fails at something.
+// PlaceThrottle limits the failures of the place of the context's actor.
 type PlaceThrottle struct {
 	Throttle Throttle
 	Most     int           // failures that there may be
 	Window   time.Duration // in that time
 }
 
-// Check returns a TooMany if the actor's place failed too often at something.
+// Check returns a TooMany if the actor's place has failed too often at something.
 func (t PlaceThrottle) Check(ctx context.Context, at string) error {
 	return t.Throttle.Check(ctx, t.failures(ctx, at))
 }

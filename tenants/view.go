@@ -7,19 +7,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// View is what someone narrowed a list to, under a name of their own, in a version that kept
-// views. An export of everything has it.
+// View is a saved filter of a list, with its owner's name for it, from a version that had views. An export of
+// all data includes it.
 type View struct {
 	ID      uuid.UUID
-	User    uuid.UUID // whose it is
+	User    uuid.UUID // the owner
 	List    string    // "sessions" or "requests"
 	Name    string
-	Query   string // the filters as an address has them
+	Query   string // the filters as a URL's query
 	SavedAt time.Time
 }
 
-// Views returns the views that an earlier version has kept.
+// Views returns saved views from an earlier version.
 type Views interface {
-	// EveryView returns the views of all people whose ids follow one, in order.
+	// EveryView returns the views of all people with ids after one, in order.
 	EveryView(ctx context.Context, workspace WorkspaceID, after uuid.UUID, limit int) ([]View, error)
 }

@@ -13,12 +13,12 @@ type Workspace struct {
 	Name      string
 	CreatedAt time.Time
 
-	// Suspension says why nobody may work there; nil if it is active. It is known of the
+	// Suspension is the reason why the workspace is blocked; nil if it is active. It is set for the
 	// workspaces of a Principal only.
 	Suspension *Suspension
 }
 
-// Role says what a member may do in a workspace.
+// Role bounds a member's rights in a workspace.
 type Role string
 
 // The roles of members.
@@ -36,16 +36,14 @@ type User struct {
 	Email     string // lower case
 	CreatedAt time.Time
 
-	// VerifiedAt is when the person proved that mails to the address reach them; nil:
-	// not yet.
+	// VerifiedAt is when the person proved that they receive mails to the address; nil until then.
 	VerifiedAt *time.Time
 
-	// MustVerify says that the person signed up where sign-ups are answered by mail, and
-	// logs in once VerifiedAt is set. It is known where their password is checked only.
+	// MustVerify says that the person signed up by mail, and can log in only after VerifiedAt is set. It is
+	// set only where their password is checked.
 	MustVerify bool
 
-	// Operator says that the person runs the installation. It is known of a principal
-	// only.
+	// Operator says that the person runs the installation. It is set for a principal only.
 	Operator bool
 }
 
@@ -53,7 +51,7 @@ type User struct {
 type Membership struct {
 	Workspace Workspace
 	Role      Role
-	SeenAt    time.Time // when the user last worked there, to some minutes; zero: not known
+	SeenAt    time.Time // when the user last worked there, within minutes; zero if unknown
 }
 
 // LoginAge is how long a login lasts.
@@ -64,35 +62,34 @@ type Member struct {
 	User     User
 	Role     Role
 	JoinedAt time.Time
-	SeenAt   time.Time // when they last did something here, to some minutes; zero: not yet
+	SeenAt   time.Time // when they last did something here, within minutes; zero if never
 }
 
 // Login is one browser or script that a user is logged in with.
 type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
-	Workspace WorkspaceID // the workspace the login works in; zero if none
-	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; zero if the person logged in here
+	Workspace WorkspaceID // the login's workspace; zero if absent
+	SignOn    WorkspaceID // workspace whose single sign-on opened it and to which it is limited; zero for other logins
 	UserAgent string      // as the browser named itself
-	Place     string      // where it was opened; set when it is, and not read again
+	Place     string      // place of the log-in; written once and not read back
 	CreatedAt time.Time
-	SeenAt    time.Time // when it was last used, to some minutes
+	SeenAt    time.Time // last use, within minutes
 	ExpiresAt time.Time
 }
 
-// Principal is who is behind a request to the dashboard or the product API: a
-// user, in the workspace of their login. Someone who belongs to no workspace has
-// no role, and may do nothing but get into one.
+// Principal is the person behind a request to the dashboard or the product API: a user, in the workspace of
+// their login. Without a workspace they have no role, and may only create or join one.
 type Principal struct {
 	User        User
 	Login       Login
-	Workspace   Workspace // zero: none
+	Workspace   Workspace // zero if absent
 	Role        Role
-	Memberships []Membership // all workspaces that the user belongs to, in the order in which they joined
+	Memberships []Membership // all workspaces of the user, in the order of joining
 }
 
-// Bound returns the principal without what their login does not open: one that came through
-// a workspace's single sign-on opens nothing else, and makes nobody an operator.
+// Bound limits the principal to their login's access: a login through a workspace's single sign-on opens that
+// workspace only, and gives no operator rights.
 func (p Principal) Bound() Principal {
 	only := p.Login.SignOn
 	if only.IsZero() {
@@ -112,41 +109,38 @@ func (p Principal) Bound() Principal {
 	return p
 }
 
-// MayChangeKey reports whether the principal may change and revoke an API key:
-// everybody's, or those that they have created.
+// MayChangeKey reports whether the principal may change and revoke an API key: all keys, or their own ones.
 func (p Principal) MayChangeKey(key APIKey) bool {
 	return p.Role.May(ManageKeys) || p.Role.May(CreateKeys) && key.CreatedBy == p.User.ID
 }
 
-// Actor returns the principal as the audit log names them, with the address that
-// they work from.
+// Actor returns the principal as an actor of the audit log, with their address.
 func (p Principal) Actor(from string) Actor {
 	return Actor{User: p.User.ID, Name: p.User.Email, From: from}
 }
 
-// Workspaces makes and names workspaces, and moves people between them.
+// Workspaces creates and renames workspaces, and switches people between them.
 type Workspaces interface {
-	// WorkspaceName returns what a workspace is called.
+	// WorkspaceName returns the name of a workspace.
 	WorkspaceName(ctx context.Context, workspace WorkspaceID) (string, error)
 
-	// CreateWorkspace has the login work in the new workspace. What a person can mend
-	// is an Invalid.
+	// CreateWorkspace switches the login to the new workspace. Bad input is an Invalid.
 	CreateWorkspace(ctx context.Context, login Login, name string) (Workspace, error)
 
-	// Enter returns ErrNotFound for a workspace that the login's user does not belong to.
+	// Enter returns ErrNotFound for a workspace without a membership of the login's user.
 	Enter(ctx context.Context, login Login, workspace WorkspaceID) error
 
-	// RenameWorkspace returns an Invalid for what a person can mend.
+	// RenameWorkspace returns an Invalid for bad input.
 	RenameWorkspace(ctx context.Context, workspace WorkspaceID, name string) error
 
-	// Leave returns ErrLastOwner where no one else owns the workspace.
+	// Leave returns ErrLastOwner for the workspace's last owner.
 	Leave(ctx context.Context, who Principal, revokeKeys bool) error
 }
 
 // Deletion deletes workspaces.
 type Deletion interface {
-	// DeleteConfirmed deletes the workspace in which someone at an address works, once
-	// they have typed its name and their password. It returns an Invalid of name or
-	// password, a TooMany, or ErrNotFound for a workspace that is deleted already.
+	// DeleteConfirmed deletes the current workspace of someone at an address, after they have typed its name
+	// and their password. It returns an Invalid for name or password, a TooMany, or ErrNotFound if the
+	// workspace is deleted already.
 	DeleteConfirmed(ctx context.Context, who Principal, name, password, from string) error
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// WorkspaceID names a tenant. Whatever belongs to a tenant is reached through it. It is a uuid,
-// and reads and writes as one, but the id of nothing else can be passed for it.
+// WorkspaceID names a tenant. All access to a tenant's data needs it. It is a uuid and has its text form, but
+// its own type, so that the id of something else cannot be passed for it.
 type WorkspaceID uuid.UUID //nolint:recvcheck // what reads one changes it, as uuid.UUID does
 
-// NewWorkspaceID returns the id of a workspace that is to be made.
+// NewWorkspaceID returns an id for a new workspace.
 func NewWorkspaceID() WorkspaceID { return WorkspaceID(uuid.Must(uuid.NewV7())) }
 
-// ParseWorkspaceID reads what String returns.
+// ParseWorkspaceID parses the output of String.
 func ParseWorkspaceID(text string) (WorkspaceID, error) {
 	id, err := uuid.Parse(text)
 	return WorkspaceID(id), err
 }
 
-// IsZero reports whether it names no workspace.
+// IsZero reports whether the id is zero.
 func (id WorkspaceID) IsZero() bool { return id == WorkspaceID{} }
 
 // String implements fmt.Stringer.

@@ -1,5 +1,5 @@
-// Package datakeys makes, opens and rewraps the key of each workspace under which
-// everything that is kept of its conversations is sealed.
+// Package datakeys creates, opens and rewraps the data key of each workspace. Data keys seal all stored
+// conversation data.
 package datakeys
 
 import (
@@ -19,29 +19,28 @@ type Wrapper interface {
 	// Wrap returns a workspace's data key sealed.
 	Wrap(workspace tenants.WorkspaceID, key []byte) ([]byte, error)
 
-	// Unwrap returns the key that was sealed for the workspace, and whether the
-	// newest master key sealed it.
+	// Unwrap returns the key sealed for the workspace, and whether the newest master key sealed it.
 	Unwrap(workspace tenants.WorkspaceID, wrapped []byte) (key []byte, newest bool, err error)
 }
 
-// Store keeps wrapped data keys. Each of its methods is durable when it returns,
-// whatever transaction its context belongs to.
+// Store keeps wrapped data keys. Each method's writes are durable when it returns, regardless of its
+// context's transaction.
 type Store interface {
 	// DataKey returns the wrapped key of a workspace, or tenants.ErrNotFound.
 	DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)
 
-	// AddDataKey keeps the first key of a workspace and returns the one that is
-	// kept: another, where someone was first.
+	// AddDataKey stores the first key of a workspace and returns the stored one, which differs if someone
+	// else was first.
 	AddDataKey(ctx context.Context, workspace tenants.WorkspaceID, wrapped []byte) ([]byte, error)
 
 	// RewrapDataKey replaces a wrapped key, unless it has been replaced already.
 	RewrapDataKey(ctx context.Context, workspace tenants.WorkspaceID, old, wrapped []byte) error
 
-	// AllWorkspaces returns which workspaces there are, with keys or without.
+	// AllWorkspaces returns all workspaces, with keys or without.
 	AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 }
 
-// Manager keeps the data keys of all workspaces. It remembers none: who seals does.
+// Manager creates and opens the data keys of all workspaces. It does not cache them, since its callers do.
 type Manager struct {
 	store   Store
 	wrapper Wrapper
@@ -50,9 +49,8 @@ type Manager struct {
 // New returns a Manager.
 func New(store Store, wrapper Wrapper) *Manager { return &Manager{store: store, wrapper: wrapper} }
 
-// DataKey returns the data key of a workspace and makes it if absent. A
-// key that an older master key sealed is sealed again with the newest; that this
-// fails is no error, because it opens all the same.
+// DataKey returns the data key of a workspace and creates it if absent. It reseals a key of an older master
+// key with the newest one, and ignores failures of that because the key still opens.
 func (k *Manager) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -74,12 +72,11 @@ func (k *Manager) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([
 	return key, nil
 }
 
-// Sample is how many data keys Check needs at most.
+// Sample is the number of data keys that Check needs at most.
 const Sample = 16
 
-// Check returns an error if it is given wrapped data keys, by workspace, and the master
-// keys open none of them: they are not the ones of this database. One that opens is
-// enough, the others may be damaged.
+// Check returns an error if wrapped data keys, by workspace, exist and the master keys open none of them,
+// because then these keys are for another database. One that opens is enough since others may be damaged.
 func Check(wrapper Wrapper, wrapped map[tenants.WorkspaceID][]byte) error {
 	var closed error
 	for workspace, key := range wrapped {
@@ -93,9 +90,8 @@ func Check(wrapper Wrapper, wrapped map[tenants.WorkspaceID][]byte) error {
 	return fmt.Errorf("none of the %d data keys that were tried opens: %w", len(wrapped), closed)
 }
 
-// RewrapAll seals every data key again that an older master key sealed, and returns
-// how many. Once it returns without an error, the older master keys open no data
-// key that the newest does not. It may be run again at any time.
+// RewrapAll reseals every data key of an older master key, and returns their number. After it returns without
+// an error, the older master keys are not needed for data keys. It may run again at any time.
 func (k *Manager) RewrapAll(ctx context.Context) (int, error) {
 	workspaces, err := k.store.AllWorkspaces(ctx)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package deletion removes a workspace: at once from everybody's view, and then,
-// in the background, everything that is stored of it. Each step may be done twice,
-// so that a process that dies over it leaves nothing behind but work for the next.
+// Package deletion removes a workspace: it becomes inaccessible at once, and a background job then deletes
+// its data. Each step may run twice, so that the next process can resume after a crash.
 package deletion
 
 import (
@@ -15,24 +14,21 @@ import (
 
 // Store keeps workspaces.
 type Store interface {
-	// CloseWorkspace takes a workspace out of everybody's reach: its keys and logins
-	// are gone on all replicas. then is done in the same transaction. It returns
-	// tenants.ErrNotFound for a workspace that is closed already.
+	// CloseWorkspace makes a workspace inaccessible: its keys and logins end on all replicas. then runs in
+	// the same transaction. It returns tenants.ErrNotFound if the workspace is closed already.
 	CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(tenant tenants.Tenant) error) error
 
-	// ClosedWorkspaces returns the workspaces of which something is left.
+	// ClosedWorkspaces returns the workspaces with remaining data.
 	ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
-	// EraseSessions deletes what was said in a closed workspace but its archived
-	// bytes, and its exchanges.
+	// EraseSessions deletes the sessions and exchanges of a closed workspace, except archived bytes.
 	EraseSessions(ctx context.Context, workspace tenants.WorkspaceID) error
 
-	// EraseWorkspace deletes the rest of a closed workspace, whose archived bytes are
-	// gone, and last of all the key under which everything was sealed.
+	// EraseWorkspace deletes the rest of a closed workspace without archived bytes, and finally its data key.
 	EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
 }
 
-// Config is what a Service works with. All must be set.
+// Config holds the dependencies of a Service. All fields are required.
 type Config struct {
 	Store Store
 	Log   *slog.Logger
@@ -40,15 +36,14 @@ type Config struct {
 	// EraseBytes deletes all archived bytes of a workspace, wherever they are.
 	EraseBytes func(ctx context.Context, workspace tenants.WorkspaceID) error
 
-	// ForgetJobs deletes the jobs of a workspace, but those that are being done.
+	// ForgetJobs deletes a workspace's jobs, except running ones.
 	ForgetJobs func(ctx context.Context, workspace tenants.WorkspaceID) error
 
 	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or a
 	// tenants.TooMany.
 	Confirm func(ctx context.Context, user tenants.User, password, from string) error
 
-	// Enqueue has Work called for a workspace later, if the tenant's transaction is
-	// committed.
+	// Enqueue schedules Work for a workspace, if the tenant's transaction is committed.
 	Enqueue func(ctx context.Context, tenant tenants.Tenant) error
 }
 
@@ -58,9 +53,9 @@ type Service struct{ config Config }
 // New returns a Service.
 func New(config Config) *Service { return &Service{config: config} }
 
-// DeleteConfirmed is DeleteWorkspace for someone at an address who works in it, once they
-// have typed its name and their password: what cannot be undone is asked twice. It returns
-// a tenants.Invalid of name or password, or a tenants.TooMany.
+// DeleteConfirmed is DeleteWorkspace for a member at an address, after they have typed the workspace's name
+// and their password. It asks for both because deletion cannot be undone. It returns a tenants.Invalid for
+// name or password, or a tenants.TooMany.
 func (s *Service) DeleteConfirmed(ctx context.Context, who tenants.Principal, name, password, from string) error {
 	if name != who.Workspace.Name {
 		return tenants.Invalid{Field: "name", Message: "must be the name of the workspace, letter for letter"}
@@ -75,9 +70,8 @@ func (s *Service) DeleteConfirmed(ctx context.Context, who tenants.Principal, na
 	return s.DeleteWorkspace(ctx, who.Workspace.ID)
 }
 
-// DeleteWorkspace takes a workspace out of everybody's reach and has the rest removed
-// in the background. It returns tenants.ErrNotFound for a workspace that is deleted
-// already.
+// DeleteWorkspace makes a workspace inaccessible and deletes the rest in the background. It returns
+// tenants.ErrNotFound if the workspace is deleted already.
 func (s *Service) DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.config.Store.CloseWorkspace(ctx, workspace, func(tenant tenants.Tenant) error { return s.config.Enqueue(ctx, tenant) })
 	if err != nil {
@@ -88,21 +82,20 @@ func (s *Service) DeleteWorkspace(ctx context.Context, workspace tenants.Workspa
 	return nil
 }
 
-// Work removes everything that is left of a deleted workspace. It may be called again
-// after any failure, and for a workspace of which nothing is left.
+// Work deletes all remaining data of a deleted workspace. It may be called again after a failure, and for a
+// workspace without remaining data.
 func (s *Service) Work(ctx context.Context, workspace tenants.WorkspaceID) error {
 	closed, err := s.config.Store.ClosedWorkspaces(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(closed, workspace) {
-		return nil // nothing is left of it, or it was never deleted
+		return nil // it has no remaining data, or was never deleted
 	}
 	return s.erase(ctx, workspace)
 }
 
-// Pass removes what is left of all deleted workspaces: of those whose jobs were given
-// up.
+// Pass deletes remaining data of all deleted workspaces, because some of their jobs may have been abandoned.
 func (s *Service) Pass(ctx context.Context) error {
 	closed, err := s.config.Store.ClosedWorkspaces(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package guard decides which addresses the program connects to where a workspace has said
-// where to: base URLs of providers, webhooks, identity providers. Addresses are looked at when the
-// connection is made, so it does not matter which name, redirect or spelling led there.
+// Package guard decides which addresses the program may connect to on behalf of workspaces: base URLs of
+// providers, webhooks, identity providers. It checks the address at connection time, so that names, redirects
+// and spellings cannot bypass it.
 package guard
 
 import (
@@ -15,11 +15,11 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrForbidden says that an address is not connected to.
+// ErrForbidden says that an address may not be connected to.
 var ErrForbidden = errors.New("address is not allowed")
 
-// Guard decides about addresses. Its methods Control, Public and Never are for
-// net.Dialer.Control; they return an error with ErrForbidden for an address that is refused.
+// Guard decides which addresses may be dialed. Its methods Control, Public and Never are for
+// net.Dialer.Control; they return an error with ErrForbidden for a refused address.
 type Guard struct {
 	private bool
 	public  *ssrf.Guardian
@@ -37,8 +37,8 @@ func New(allowPrivate bool) *Guard {
 // AllowsPrivate reports whether private addresses are allowed.
 func (g *Guard) AllowsPrivate() bool { return g.private }
 
-// Own has the Guard refuse the address of a listener of the process, under every address of
-// this machine.
+// Own makes the Guard refuse the address of one of the process's listeners, under every address of this
+// machine.
 func (g *Guard) Own(listener net.Addr) {
 	tcp, is := listener.(*net.TCPAddr)
 	if !is {
@@ -49,7 +49,7 @@ func (g *Guard) Own(listener net.Addr) {
 	g.own = append(g.own, tcp.AddrPort().Port())
 }
 
-// Control refuses what Never refuses, and private addresses unless they are allowed.
+// Control refuses the addresses of Never, and private ones unless they are allowed.
 func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
 	if g.private {
 		return g.Never(network, address, conn)
@@ -57,7 +57,7 @@ func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
 	return g.Public(network, address, conn)
 }
 
-// Public refuses what Never refuses, and private addresses always.
+// Public refuses the addresses of Never, and always private ones.
 func (g *Guard) Public(network, address string, conn syscall.RawConn) error {
 	if err := g.public.Safe(network, address, conn); err != nil {
 		return fmt.Errorf("%w: %w", ErrForbidden, err)
@@ -65,8 +65,8 @@ func (g *Guard) Public(network, address string, conn syscall.RawConn) error {
 	return g.Never(network, address, conn)
 }
 
-// Never refuses the addresses that nothing a workspace says leads to: the listeners of this
-// process, link-local addresses, and those at which clouds give machines their credentials.
+// Never refuses addresses that no workspace setting may reach: the listeners of this process, link-local
+// addresses, and the metadata addresses from which clouds give machines their credentials.
 func (g *Guard) Never(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -92,7 +92,7 @@ func isThisMachine(host netip.Addr) bool {
 	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // nobody knows
+		return true // unknown
 	}
 	return slices.ContainsFunc(addresses, func(address net.Addr) bool {
 		network, err := netip.ParsePrefix(address.String())
@@ -100,7 +100,7 @@ func isThisMachine(host netip.Addr) bool {
 	})
 }
 
-// IsNever reports whether an address is link-local, or one at which clouds give machines
+// IsNever reports whether an address is link-local, or a metadata address from which clouds give machines
 // their credentials: AWS by IPv6, Alibaba, Oracle, Azure.
 func IsNever(host netip.Addr) bool {
 	host = plain(host)
@@ -109,10 +109,10 @@ func IsNever(host netip.Addr) bool {
 	}, host)
 }
 
-// translated are the IPv6 addresses that stand for IPv4 ones (RFC 6052).
+// translated is the prefix of IPv6 addresses that represent IPv4 ones (RFC 6052).
 const translated = "64:ff9b::/96"
 
-// plain returns an address without its zone, and an IPv4 address as one, however it is written.
+// plain returns an address without its zone, and IPv4 addresses in one form.
 func plain(host netip.Addr) netip.Addr {
 	host = host.WithZone("").Unmap()
 	if netip.MustParsePrefix(translated).Contains(host) {

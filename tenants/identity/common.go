@@ -17,11 +17,11 @@ import (
 //go:embed common.txt.gz
 var commonList []byte
 
-// common returns the common passwords, read at the first use.
+// common returns the common passwords, parsed on first use.
 var common = sync.OnceValue(readCommon)
 
 const (
-	leastDistinct = 5 // characters of a password that are unlike each other
+	leastDistinct = 5 // distinct characters of a password
 	keyboardRows  = "1234567890-=qwertyuiop[]asdfghjkl;'zxcvbnm,./ 1234567890qwertyuiopasdfghjklzxcvbnm"
 	alphabet      = "abcdefghijklmnopqrstuvwxyz 0123456789012345678901234567890123456789"
 )
@@ -44,9 +44,8 @@ func readCommon() map[string]bool {
 	return known
 }
 
-// isCommon reports whether a password is one that attackers try first: on the list of common
-// ones, one of those with digits, signs or a few letters swapped, a repetition of one, a row
-// of keys or of the alphabet, or the person's own address.
+// isCommon reports whether attackers try a password first: a common one, one with digits, signs or a few
+// letters swapped, a repetition of one, a row of keys or of the alphabet, or the person's own address.
 func isCommon(password, email string) bool {
 	plain := strings.ToLower(password)
 	name, _, _ := strings.Cut(email, "@")
@@ -58,7 +57,7 @@ func isCommon(password, email string) bool {
 	return isPattern(plain)
 }
 
-// formsOf returns the common passwords that a password may have been made of.
+// formsOf returns the common passwords from which a password may be derived.
 func formsOf(plain string) []string {
 	var forms []string
 	for _, swapped := range []string{plain, swapBack.Replace(plain), swapBackToL.Replace(plain)} {
@@ -69,13 +68,13 @@ func formsOf(plain string) []string {
 	return append(forms, swapBack.Replace(stripped), swapBackToL.Replace(stripped))
 }
 
-// People write the letters of a word with these.
+// Common substitutes for letters.
 var (
 	swapBack    = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
 	swapBackToL = strings.NewReplacer("0", "o", "1", "l", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "l")
 )
 
-// unit returns what a text is a repetition of: itself, mostly.
+// unit returns the shortest text whose repetition makes up the given one: usually the text itself.
 func unit(text string) string {
 	for length := 1; length <= len(text)/2; length++ {
 		if len(text)%length == 0 && strings.Repeat(text[:length], len(text)/length) == text {
@@ -85,8 +84,8 @@ func unit(text string) string {
 	return text
 }
 
-// isPattern reports whether a password has few characters, or stands on a keyboard or in the
-// alphabet as it is.
+// isPattern reports whether a password has few distinct characters, or is a sequence from the keyboard or the
+// alphabet.
 func isPattern(plain string) bool {
 	distinct := map[rune]bool{}
 	for _, letter := range plain {

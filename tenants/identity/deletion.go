@@ -7,13 +7,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// DeleteAccount deletes the account of a person who is logged in, with their memberships,
-// logins, second factors and passkeys. They know their password or, if the account has none,
-// as single sign-on makes it, logged in within tenants.RecentLogin. Their API keys are revoked,
-// or go on to send requests for another owner of the workspace. It returns a
-// tenants.Invalid that names password, a tenants.TooMany, a tenants.OnlyOwner of a workspace
-// without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login that
-// opens one workspace only while the person belongs to others too.
+// DeleteAccount deletes the account of a logged-in person, with their memberships, logins, second factors and
+// passkeys. They know their password or, if the account has no password because single sign-on created it,
+// logged in within tenants.RecentLogin. Their API keys are revoked, or continue to send requests for another
+// owner of the workspace. It returns a tenants.Invalid for password, a tenants.TooMany, a tenants.OnlyOwner
+// of a workspace without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login limited to
+// one workspace while the person belongs to others too.
 func (a *accounts) DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error {
 	if err := a.confirmDeletion(ctx, who, password); err != nil {
 		return err
@@ -25,8 +24,8 @@ func (a *accounts) DeleteAccount(ctx context.Context, who tenants.Principal, pas
 	return nil
 }
 
-// confirmDeletion has a person prove that the account is theirs. A workspace's identity
-// provider proves it of an account that belongs to the workspace alone.
+// confirmDeletion requires proof that the account is the person's. For an account in one workspace only, that
+// workspace's identity provider can prove it.
 func (a *accounts) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
 	if !who.Login.SignOn.IsZero() {
 		memberships, err := a.store.Memberships(ctx, who.User.ID)

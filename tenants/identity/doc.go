@@ -1,3 +1,2 @@
-// Package identity says who someone is: people by password and login, programs
-// by API key.
+// Package identity authenticates people by password and login, and programs by API key.
 package identity

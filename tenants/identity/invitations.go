@@ -16,15 +16,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxInvited is how many people can be invited at once.
+// maxInvited bounds the people in one invitation call.
 const maxInvited = 50
 
-// InvitationStore keeps invitations under the hashes of their links' secrets. What
-// its methods return is told by those of Invitations.
+// InvitationStore stores invitations under the hashes of their links' secrets. The methods of Invitations
+// document its return values.
 type InvitationStore interface {
-	// CreateInvitations stores all or none, and sends the mails of those it stores.
+	// CreateInvitations stores all or fails, and sends their mails.
 	CreateInvitations(ctx context.Context, workspace tenants.WorkspaceID, wanted []tenants.NewInvitation) error
-	// RenewInvitation sends the mail if and only if it stores the other link.
+	// RenewInvitation stores the other link and sends its mail in one transaction.
 	RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationMail) error
 	RevokeInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
@@ -33,25 +33,22 @@ type InvitationStore interface {
 	SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error)
 }
 
-// Invitations asks people into workspaces, and lets them in.
+// Invitations invites people to workspaces, and adds them as members.
 type Invitations struct {
 	people    *Service
 	store     InvitationStore
 	publicURL string
 }
 
-// NewInvitations returns Invitations whose links lead to a product that people reach
-// at publicURL, which has no slash at its end.
+// NewInvitations returns Invitations with links below publicURL, which has no slash at its end.
 func NewInvitations(people *Service, store InvitationStore, publicURL string) *Invitations {
 	return &Invitations{people: people, store: store, publicURL: publicURL}
 }
 
-// Invite invites people to a role, all or none, on behalf of the context's actor. An
-// invitation to the same address that waits is revoked. What a person can mend is a
-// tenants.Invalid of the fields email and role; tenants.ErrDenied says that the
-// actor does not manage the role, and a tenants.TooMany that an address or the workspace has
-// many invitations already. The answer is the same whether an address has an
-// account or not.
+// Invite invites people to a role on behalf of the context's actor. It invites all or fails. A pending
+// invitation to the same address is revoked. Bad input is a tenants.Invalid for email or role;
+// tenants.ErrDenied means that the actor does not manage the role, and a tenants.TooMany that an address or
+// the workspace has too many invitations. The answer does not depend on whether an address has an account.
 func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error) {
 	addresses, err := normalEmails(emails)
 	if err != nil {
@@ -76,10 +73,9 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 	return invited, nil
 }
 
-// Resend sends an invitation that waits again, with another link and a full week
-// to accept it; the link before does not work any more. It returns
-// tenants.ErrNotFound, tenants.ErrDenied, and a tenants.TooMany within a minute of
-// the last time, or as Invite does.
+// Resend sends a pending invitation again, with another link and a full week to accept it. The previous link
+// ends. It returns tenants.ErrNotFound, tenants.ErrDenied, and a tenants.TooMany within a minute of the last
+// time, or as Invite does.
 func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error) {
 	var invited tenants.Invited
 	secret, now := rand.Text(), i.people.now()
@@ -90,8 +86,7 @@ func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID,
 	return invited, nil
 }
 
-// Revoke ends an invitation that waits. It returns tenants.ErrNotFound and
-// tenants.ErrDenied.
+// Revoke ends a pending invitation. It returns tenants.ErrNotFound and tenants.ErrDenied.
 func (i *Invitations) Revoke(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	if err := i.store.RevokeInvitation(ctx, workspace, id); err != nil {
 		return fmt.Errorf("revoke: %w", err)
@@ -99,8 +94,7 @@ func (i *Invitations) Revoke(ctx context.Context, workspace tenants.WorkspaceID,
 	return nil
 }
 
-// Pending returns the invitations of a workspace that wait, those that have expired
-// too, the newest first.
+// Pending returns the open invitations of a workspace, including expired ones, the newest first.
 func (i *Invitations) Pending(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error) {
 	pending, err := i.store.Invitations(ctx, workspace)
 	if err != nil {
@@ -109,8 +103,7 @@ func (i *Invitations) Pending(ctx context.Context, workspace tenants.WorkspaceID
 	return pending, nil
 }
 
-// Find returns the invitation that a link's secret is of. It returns
-// tenants.ErrInvitation if there is no invitation to accept.
+// Find returns the invitation of a link's secret, or tenants.ErrInvitation if it cannot be accepted.
 func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitation, error) {
 	found, err := i.store.InvitationByHash(ctx, hashLink(secret))
 	if err != nil {
@@ -119,9 +112,9 @@ func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitati
 	return found, nil
 }
 
-// Accept lets someone who is logged in with the invited address into the workspace,
-// and has their login work there. It returns tenants.ErrInvitation,
-// tenants.ErrOtherAddress, and tenants.ErrSignOnOnly for a login that opens one workspace.
+// Accept adds a person who is logged in with the invited address to the workspace, and switches their login
+// to it. It returns tenants.ErrInvitation, tenants.ErrOtherAddress, and tenants.ErrSignOnOnly for a login
+// limited to one workspace.
 func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Principal) error {
 	if !who.Login.SignOn.IsZero() {
 		return tenants.ErrSignOnOnly
@@ -133,11 +126,10 @@ func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Pri
 	return nil
 }
 
-// SignUp creates the account of the invited address, lets it in and logs it in. It
-// returns the login's token. A workspace of the person's own is created if it has a
-// name. What a person can mend is a tenants.Invalid or tenants.ErrEmailTaken;
-// tenants.ErrInvitation says that it is too late. Where addresses must be verified
-// first, or sign-ups tell nothing, the person is not logged in: tenants.ErrMailSent.
+// SignUp creates the invited address's account, adds it to the workspace and logs it in. It returns the
+// login's token. If workspace is not "", it also creates the person's own workspace. Bad input is a
+// tenants.Invalid or tenants.ErrEmailTaken; tenants.ErrInvitation means that the invitation has ended. If
+// addresses must be verified first, or sign-ups are quiet, it returns tenants.ErrMailSent without a login.
 func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	if strings.TrimSpace(workspace) != "" {
 		var err error
@@ -149,7 +141,7 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 	if err == nil {
 		err = checkPassword(password, found.Email)
 	}
-	if err != nil { // before a password is hashed for nothing
+	if err != nil { // before hashing a password unnecessarily
 		return tenants.Principal{}, "", err
 	}
 	passwordHash, err := i.people.hash(ctx, password)
@@ -170,13 +162,13 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 		return tenants.Principal{}, "", fmt.Errorf("sign up: %w", err)
 	}
 	if i.people.mails.RequireVerified || i.people.signUps.Quiet {
-		return tenants.Principal{}, "", tenants.ErrMailSent // the inviter has seen the link, too
+		return tenants.Principal{}, "", tenants.ErrMailSent // because the inviter has seen the link too
 	}
 	return i.people.open(ctx, user, []tenants.Membership{membership}, userAgent)
 }
 
-// known returns what the owner of a known address is sent who was invited, if they were not
-// sent many such mails.
+// known returns the function that writes the mail to the invited owner of a known address. The mail is empty
+// after too many of its kind.
 func (i *Invitations) known(ctx context.Context, email string) (func(email string) tenants.Mail, error) {
 	err := i.people.throttle.Take(ctx, mailsTo(string(tenants.RequestSignUp), email))
 	if errors.Is(err, tenants.ErrTooMany) {
@@ -185,7 +177,7 @@ func (i *Invitations) known(ctx context.Context, email string) (func(email strin
 	return i.people.knownMail, err
 }
 
-// letters returns what someone is sent who signs up through an invitation.
+// letters returns the mails of a sign-up through an invitation.
 func (i *Invitations) letters(email string) []tenants.LinkMail {
 	if i.people.mails.PublicURL == "" {
 		return nil
@@ -193,8 +185,8 @@ func (i *Invitations) letters(email string) []tenants.LinkMail {
 	return []tenants.LinkMail{i.people.verifyLetter(email)}
 }
 
-// letter returns what writes the mail with an invitation's link, and puts both into invited. It
-// returns a tenants.TooMany if many were sent of late.
+// letter returns the function that writes an invitation's mail, and stores the invitation and its link in
+// invited. It returns a tenants.TooMany after too many recent mails.
 func (i *Invitations) letter(ctx context.Context, secret string, invited *tenants.Invited) tenants.InvitationMail {
 	return func(invitation tenants.Invitation) (tenants.Mail, error) {
 		err := i.people.throttle.Take(ctx,
@@ -211,7 +203,7 @@ func (i *Invitations) letter(ctx context.Context, secret string, invited *tenant
 	}
 }
 
-// mailOf is what an invited person reads.
+// mailOf returns the mail to an invited person.
 func mailOf(invited tenants.Invited) tenants.Mail {
 	name := oneLine(invited.Workspace.Name)
 	opening := fmt.Sprintf("You are invited to the workspace “%s” on Palimpsest as %s.", name, invited.Role)
@@ -225,7 +217,7 @@ func mailOf(invited tenants.Invited) tenants.Mail {
 	}
 }
 
-// normalEmails returns addresses as they are stored, each once.
+// normalEmails returns addresses in their stored form, without duplicates.
 func normalEmails(emails []string) ([]string, error) {
 	var addresses []string
 	for _, email := range emails {
@@ -246,13 +238,13 @@ func normalEmails(emails []string) ([]string, error) {
 	return addresses, nil
 }
 
-// hashLink returns what is stored of a link's secret, which has 130 random bits.
+// hashLink returns the stored form of a link's secret, which has 130 random bits.
 func hashLink(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
 }
 
-// oneLine returns text without what would end a line of a mail's head.
+// oneLine replaces control characters, because a line break would end a mail header.
 func oneLine(text string) string {
 	return strings.Map(func(letter rune) rune {
 		if unicode.IsControl(letter) {

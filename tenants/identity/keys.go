@@ -16,47 +16,47 @@ import (
 )
 
 const (
-	// keyAge bounds how long a key is believed without a look at the database,
-	// should the notification of its revocation be lost.
+	// keyAge bounds how long a key is valid without a database lookup, because the notification of its
+	// revocation may be lost.
 	keyAge    = 30 * time.Second
 	knownKeys = 100_000
 
-	// keyOutage bounds how long a key is believed while the database does not
-	// answer: its requests must not fail for that.
+	// keyOutage bounds how long a key stays valid while the database does not answer, so that requests
+	// survive an outage.
 	keyOutage = 10 * time.Minute
 
 	findTimeout = 5 * time.Second
 
-	// againTimeout bounds how long a key waits for the database that was good before, and
-	// againAge how long it is believed then.
+	// againTimeout bounds the database lookup of a key that was valid before. If the lookup fails, the key
+	// remains valid for againAge.
 	againTimeout = 500 * time.Millisecond
 	againAge     = 5 * time.Second
 )
 
-// KeyStore finds API keys and notes their use.
+// KeyStore finds API keys and records their use.
 type KeyStore interface {
 	// APIKeyByHash returns the key with a hash, or tenants.ErrKeyUnknown.
 	APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error)
 
-	// APIKey returns a key of a workspace, with those of its scopes that the person behind it
-	// may use now. It returns tenants.ErrNotFound.
+	// APIKey returns a key of a workspace, with the scopes that the person behind it may use now. It returns
+	// tenants.ErrNotFound.
 	APIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error)
 
 	// TouchAPIKeys sets when keys of a workspace were last used.
 	TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, used map[uuid.UUID]time.Time) error
 
-	// RehashAPIKey replaces the hash of a key, unless it has another already.
+	// RehashAPIKey replaces the hash of a key, unless it has been replaced already.
 	RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, hash []byte) error
 }
 
-// Keys tells whose API key a secret is, from memory where it has seen it lately.
+// Keys finds the API key of a secret, from memory if it was seen recently.
 type Keys struct {
 	store   KeyStore
 	peppers [][]byte
 	now     func() time.Time
 	known   *localcache.Cache[string, result]
-	last    *localcache.Cache[string, result]   // good keys, for as long as the store fails
-	changed *localcache.Cache[[16]byte, uint64] // number of the latest change, by the workspace or the person that it named
+	last    *localcache.Cache[string, result]   // valid keys, for store outages
+	changed *localcache.Cache[[16]byte, uint64] // number of the latest change, by its workspace or person
 	asking  singleflight.Group
 	changes localcache.Changes
 
@@ -64,14 +64,14 @@ type Keys struct {
 	used map[tenants.WorkspaceID]map[uuid.UUID]time.Time // by workspace and key
 }
 
-// result is what the store said of a hash.
+// result is the store's answer for a hash.
 type result struct {
 	key   tenants.APIKey
 	err   error
-	since uint64 // changes that had been heard when the store was asked
+	since uint64 // changes received before the store was asked
 }
 
-// NewKeys returns Keys. New keys are hashed with the first pepper; all are tried.
+// NewKeys returns Keys. New keys are hashed with the first pepper; lookups try all.
 func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, error) {
 	known, err := newKeyCache(keyAge, now)
 	if err != nil {
@@ -96,8 +96,8 @@ func newKeyCache(age time.Duration, now func() time.Time) (*localcache.Cache[str
 	return cache, nil
 }
 
-// Create returns a new API key of a workspace with its secret, which is not kept
-// anywhere, and the hash to store.
+// Create returns a new API key of a workspace, its secret and the hash to store. The secret is stored
+// nowhere.
 func (k *Keys) Create(workspace tenants.WorkspaceID, name string, scopes []tenants.Scope, by uuid.UUID, expires *time.Time) (key tenants.APIKey, secret string, hash []byte) {
 	secret, prefix, suffix := GenerateKey()
 	key = tenants.APIKey{
@@ -107,15 +107,15 @@ func (k *Keys) Create(workspace tenants.WorkspaceID, name string, scopes []tenan
 	return key, secret, HashKey(k.peppers[0], secret)
 }
 
-// Renew returns another secret for an API key, which is not kept anywhere, and the
-// rotation to store. The secret before works for grace.
+// Renew returns a new secret for an API key and the rotation to store. The secret is stored nowhere. The
+// previous secret works for grace.
 func (k *Keys) Renew(grace time.Duration) (rotation tenants.Rotation, secret string) {
 	secret, prefix, suffix := GenerateKey()
 	return tenants.Rotation{Prefix: prefix, Suffix: suffix, Hash: HashKey(k.peppers[0], secret), OldUntil: k.now().Add(grace)}, secret
 }
 
-// Authenticate returns the API key that a secret belongs to, or one of the kinds
-// tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired, ErrSuspended.
+// Authenticate returns the API key of a secret, or one of the errors tenants.ErrKeyMalformed, ErrKeyUnknown,
+// ErrKeyRevoked, ErrKeyExpired, ErrSuspended.
 func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey, error) {
 	if err := CheckKey(secret); err != nil {
 		return tenants.APIKey{}, err
@@ -140,7 +140,7 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 	return tenants.APIKey{}, tenants.ErrKeyUnknown
 }
 
-// Remembers reports whether memory holds the API key of a secret, valid or not. It asks no database.
+// Remembers reports whether memory holds the API key of a secret, valid or not. It does not ask the database.
 func (k *Keys) Remembers(secret string) bool {
 	for _, pepper := range k.peppers {
 		hash := string(HashKey(pepper, secret))
@@ -154,9 +154,8 @@ func (k *Keys) Remembers(secret string) bool {
 	return false
 }
 
-// Of returns an API key that a member created and that they may use now, without its secret.
-// It returns tenants.ErrNotFound for a key
-// of anyone else, or one of the kinds of Authenticate.
+// Of returns an API key that a member created and may use now, without its secret. It returns
+// tenants.ErrNotFound for other people's keys, or the errors of Authenticate.
 func (k *Keys) Of(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error) {
 	key, err := k.store.APIKey(ctx, workspace, id)
 	if err != nil {
@@ -172,8 +171,8 @@ func (k *Keys) Of(ctx context.Context, workspace tenants.WorkspaceID, person, id
 	return key, nil
 }
 
-// ReadAhead has memory hold API keys with hashes, so that they are known should the database be away when
-// they are used next. A hash that no key has any more is passed over.
+// ReadAhead loads API keys by their hashes into memory, so that they work if the database is down at their
+// next use. It skips unknown hashes.
 func (k *Keys) ReadAhead(ctx context.Context, hashes [][]byte) error {
 	for _, hash := range hashes {
 		if _, err := k.find(ctx, string(hash)); err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
@@ -183,7 +182,7 @@ func (k *Keys) ReadAhead(ctx context.Context, hashes [][]byte) error {
 	return nil
 }
 
-// check returns why a key may not be used now; nil if it may.
+// check returns why a key may not be used now, or nil.
 func (k *Keys) check(key tenants.APIKey) error {
 	switch {
 	case key.RevokedAt != nil:
@@ -196,12 +195,12 @@ func (k *Keys) check(key tenants.APIKey) error {
 	return nil
 }
 
-// Forget makes the next use of every key ask the database: one may have changed. While the database
-// does not answer, keys that were good are believed.
+// Forget clears the cache, so that the next use of each key asks the database. While the database does not
+// answer, keys that were valid still work.
 func (k *Keys) Forget() { k.changes.Heard(func(uint64) { k.known.Clear() }) }
 
-// Changed makes the next use of every key ask the database: keys of the workspace or the person with this
-// id have changed. Those are not believed before the database has answered, for it may have revoked them.
+// Changed makes the next use of every key ask the database, because keys of the workspace or person with this
+// id have changed. Those stay invalid until the database has answered, since they may have been revoked.
 func (k *Keys) Changed(id string) {
 	of, err := uuid.Parse(id)
 	k.changes.Heard(func(count uint64) {
@@ -212,7 +211,7 @@ func (k *Keys) Changed(id string) {
 	})
 }
 
-// Flush writes when keys were last used.
+// Flush writes the last uses of keys.
 func (k *Keys) Flush(ctx context.Context) error {
 	k.mu.Lock()
 	used := k.used
@@ -232,10 +231,10 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 		return known.key, known.err
 	}
 	changes := k.changes.Count()
-	// Anyone who asks after a change does not share an answer from before it.
+	// Lookups after a change do not share an answer from before it.
 	flight := strconv.FormatUint(changes, 10) + " " + hash
 	found, err, _ := k.asking.Do(flight, func() (any, error) {
-		// The answer is for all who wait, even if the first of them has left.
+		// The answer is for all waiting callers, even if the first has left.
 		return k.ask(context.WithoutCancel(ctx), hash, changes)
 	})
 	if err != nil {
@@ -245,7 +244,7 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 	return known.key, known.err
 }
 
-// ask asks the store for the key with a hash, after a number of changes, and has memory keep the answer.
+// ask looks up the key with a hash, after a number of changes, and caches the answer.
 func (k *Keys) ask(ctx context.Context, hash string, changes uint64) (result, error) {
 	patience := findTimeout
 	if _, good := k.wasGood(hash); good {
@@ -277,8 +276,8 @@ func (k *Keys) ask(ctx context.Context, hash string, changes uint64) (result, er
 	return known, nil
 }
 
-// wasGood returns a key that was good when the store was asked last, unless a change of its workspace or
-// of a person behind it has been heard since.
+// wasGood returns a key that was valid at the store's last answer, unless its workspace or a person behind it
+// has changed since.
 func (k *Keys) wasGood(hash string) (result, bool) {
 	before, good := k.last.Get(hash)
 	for _, id := range [...][16]byte{before.key.Workspace, before.key.CreatedBy, before.key.Person} {

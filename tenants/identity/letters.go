@@ -8,13 +8,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// The paths of links, which web/paths names too.
+// The paths of links, also defined in web/paths.
 const (
 	resetPath  = "/reset/"
 	verifyPath = "/verify/"
 )
 
-// letters are what people are written.
+// letters writes mails.
 type letters struct {
 	mails Mails
 	now   func() time.Time
@@ -99,7 +99,7 @@ func (l *letters) emailChangedMail(before, after string) tenants.Mail {
 `}
 }
 
-// newToken returns the secret of a link and what is kept of it.
+// newToken returns the secret of a link and its stored token.
 func (l *letters) newToken(kind tenants.TokenKind, email string, age time.Duration) (secret string, token tenants.Token) {
 	random := make([]byte, tokenBytes)
 	_, _ = rand.Read(random) // never fails

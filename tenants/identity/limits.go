@@ -8,39 +8,39 @@ import (
 	"palimpsest/tenants"
 )
 
-// How often may be what people and strangers try. The account of a failed try counts from
-// everywhere, so it has the highest limit: an attacker's place is full long before.
+// Limits for attempts by users and strangers. A failed attempt counts for its account from all places, so
+// that limit is the highest: an attacker reaches the limit of their own place long before.
 const (
 	failureWindow   = 15 * time.Minute
 	failuresOfPair  = 10 // of one account from one place
 	failuresOfPlace = 30 // of all accounts from one place
 	failuresOfOne   = 40 // of one account from everywhere
 
-	codesOfPair = 5  // wrong codes of a second factor, from a person who has the password
-	codesOfOne  = 10 // a code has six digits: the least that an attacker everywhere may try
+	codesOfPair = 5  // wrong codes of a second factor, by a person who has the password
+	codesOfOne  = 10 // the lowest limit because a code has only six digits
 
-	asksOfPlace = 10 // links that are asked for from one place in failureWindow
-	mailsToOne  = 5  // mails of a kind that others have sent to one address in failureWindow
+	asksOfPlace = 10 // requested links from one place in failureWindow
+	mailsToOne  = 5  // mails of a kind to one address, requested by others, in failureWindow
 
 	signUpWindow    = time.Hour
-	changesOfOne    = 20 // changes that a person gets a mail about, in signUpWindow
-	invitesToOne    = 10 // invitations to one address, of all workspaces, in inviteWindow
+	changesOfOne    = 20 // changes that notify a person by mail, in signUpWindow
+	invitesToOne    = 10 // invitations to one address, from all workspaces, in inviteWindow
 	invitesOfOne    = 200
 	inviteWindow    = time.Hour
 	othersOfPlace   = 10 // failed passkeys, and failed sign-ons, from one place
-	usedPlaceMonths = 3  // how long a place that a person logged in from is known
+	usedPlaceMonths = 3  // how long a place of a person's log-in is known
 )
 
-// tries is where failed tries to prove who a person is are counted.
+// tries names the counters of failed attempts to prove a person's identity.
 type tries struct {
-	email   string // whose account it is
+	email   string // the account's address
 	from    string // the place
 	pair    tenants.Count
 	account tenants.Count
-	place   []tenants.Count // one or none
+	place   []tenants.Count // at most one
 }
 
-// logInTries counts the failed log-ins with an address from the address of a client.
+// logInTries counts failed log-ins with an address from a client's address.
 func logInTries(email, address string) tries {
 	from := tenants.PlaceText(address)
 	return tries{
@@ -51,7 +51,7 @@ func logInTries(email, address string) tries {
 	}
 }
 
-// confirmTries counts how often a person who is logged in mistyped their password.
+// confirmTries counts a logged-in person's wrong passwords.
 func confirmTries(user tenants.User, from string) tries {
 	return tries{
 		email: user.Email, from: from,
@@ -69,8 +69,8 @@ func codeTries(user tenants.User, from string) tries {
 	}
 }
 
-// mayTry returns a tenants.TooMany if too many tries failed: of the pair, from the place, or
-// with the account, unless its person has logged in from this place lately.
+// mayTry returns a tenants.TooMany after too many failures: of the pair, from the place, or of the account
+// unless its person has recently logged in from this place.
 func (p *prover) mayTry(ctx context.Context, tries tries) error {
 	if err := p.throttle.Check(ctx, append(tries.place, tries.pair)...); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (p *prover) mayTry(ctx context.Context, tries tries) error {
 	return errors.Join(full, err)
 }
 
-// failed counts a try that failed and returns its error, with what went wrong with counting.
+// failed counts a failed attempt and returns its error, joined with errors of counting.
 func (p *prover) failed(ctx context.Context, tries tries, err error) error {
 	failures := []error{err}
 	for _, count := range append(tries.place, tries.pair, tries.account) {
@@ -97,18 +97,18 @@ func (p *prover) failed(ctx context.Context, tries tries, err error) error {
 	return errors.Join(failures...)
 }
 
-// askingFrom counts what is asked for from one place.
+// askingFrom counts the requests from one place.
 func askingFrom(kind tenants.RequestKind, address string) tenants.Count {
 	return tenants.Count{Of: "asked to " + string(kind) + " from " + tenants.PlaceText(address), Most: asksOfPlace, Window: failureWindow}
 }
 
-// mailsTo counts the mails of a kind to an address that others have sent. Kinds are apart:
-// invitations to an address do not use up the links that its owner asks for.
+// mailsTo counts the mails of a kind to an address that others have requested. Kinds count separately, so
+// that invitations to an address do not use up its owner's links.
 func mailsTo(kind, email string) tenants.Count {
 	return tenants.Count{Of: kind + " mails to " + email, Most: mailsToOne, Window: failureWindow}
 }
 
-// Throttle returns what slows down those who log in beside the service.
+// Throttle returns the rate limiter for other ways to log in.
 func (p *prover) Throttle() tenants.PlaceThrottle {
 	return tenants.PlaceThrottle{Throttle: p.throttle, Most: othersOfPlace, Window: failureWindow}
 }

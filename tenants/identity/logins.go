@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// principalAge bounds how long an ended login is still believed.
+	// principalAge bounds how long an ended login is still accepted.
 	principalAge    = 2 * time.Second
 	knownPrincipals = 10_000
 )
 
-// LoginStore keeps where people are logged in.
+// LoginStore stores logins.
 type LoginStore interface {
 	CreateLogin(ctx context.Context, login tenants.Login) error
-	// UsedPlace reports whether the person with an address has logged in from a place since
-	// a time. It does the same for every address.
+	// UsedPlace reports whether the person with an address has logged in from a place since a time. It does
+	// the same work for every address.
 	UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error)
-	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
+	// ActiveLogin returns the principal of a login, or tenants.ErrLoginEnded.
 	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
 	// Logins returns a user's active logins, the newest first.
 	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
@@ -32,7 +32,7 @@ type LoginStore interface {
 	RevokeLogins(ctx context.Context, user uuid.UUID) error
 }
 
-// logins are where people are logged in.
+// logins opens, checks and ends logins.
 type logins struct {
 	store   Store
 	tokens  tokens
@@ -41,8 +41,8 @@ type logins struct {
 	now     func() time.Time
 }
 
-// OpenLogin is the second half of LogIn: it opens a login of a user who has proven
-// who they are, and returns its token.
+// OpenLogin is the second half of LogIn: it opens a login of a user whose identity is proven, and returns its
+// token.
 func (l *logins) OpenLogin(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
 	memberships, err := l.store.Memberships(ctx, user.ID)
 	if err != nil {
@@ -51,7 +51,7 @@ func (l *logins) OpenLogin(ctx context.Context, user tenants.User, userAgent str
 	return l.open(ctx, user, memberships, userAgent)
 }
 
-// openBound opens a login that opens one workspace only.
+// openBound opens a login limited to one workspace.
 func (l *logins) openBound(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	memberships, err := l.store.Memberships(ctx, user.ID)
 	if err != nil {
@@ -65,13 +65,12 @@ func (l *logins) openBound(ctx context.Context, user tenants.User, workspace ten
 	return tenants.Principal{}, "", tenants.ErrNotFound
 }
 
-// open creates a login in the workspace that was used last.
+// open creates a login in the last used workspace.
 func (l *logins) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
 	return l.openIn(ctx, user, memberships, lastUsed(memberships), tenants.WorkspaceID{}, userAgent)
 }
 
-// openIn creates a login in the workspace of a membership, which came through a single
-// sign-on or not.
+// openIn creates a login in the workspace of a membership, with or without single sign-on.
 func (l *logins) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	now := l.now()
 	login := tenants.Login{
@@ -91,21 +90,21 @@ func (l *logins) openIn(ctx context.Context, user tenants.User, memberships []te
 	}.Bound(), token, nil
 }
 
-// LogOut ends a login: its token is refused everywhere within two seconds. One
-// that has ended already is no error.
+// LogOut ends a login: its token is refused everywhere within two seconds. A login that has ended already is
+// not an error.
 func (l *logins) LogOut(ctx context.Context, login tenants.Login) error {
 	if err := l.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
 		return fmt.Errorf("log out: %w", err)
 	}
-	l.changes.Heard(func(uint64) { l.known.Delete(login.ID) }) // a read under way may still find it active
+	l.changes.Heard(func(uint64) { l.known.Delete(login.ID) }) // a concurrent read may still find it active
 	return nil
 }
 
-// Forget makes the next use of every token ask the store: a login has ended, or works
-// elsewhere or with another role.
+// Forget makes the next use of every token ask the store, because a login has ended, or its workspace or role
+// has changed.
 func (l *logins) Forget() { l.changes.Heard(func(uint64) { l.known.Clear() }) }
 
-// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
+// Authenticate returns the principal of a token, or tenants.ErrLoginEnded.
 func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
 	user, id, err := l.tokens.login(token)
 	if err != nil {

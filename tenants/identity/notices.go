@@ -2,8 +2,7 @@ package identity
 
 import "palimpsest/tenants"
 
-// FactorMail returns what a person is told about a change of what they log in with beside
-// their password: of a second factor, recovery codes, or a passkey that is named.
+// FactorMail returns the notice about a change of a second factor, recovery codes, or the named passkey.
 func (l *letters) FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail {
 	subject, text := factorNotice(change, passkey)
 	return tenants.Mail{To: user.Email, Subject: subject, Text: text + `

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	maxWaiting = 64 // people whose password waits to be hashed
-	maxHashing = 8  // passwords that are hashed at once, on however many processors
+	maxWaiting = 64 // people who wait for a password hash
+	maxHashing = 8  // concurrent password hashes, regardless of the number of processors
 
 	hashMemory = 46 << 10 // KiB; OWASP's first choice, with one pass on one processor
 	testMemory = 64       // KiB; in test binaries, which hash thousands of passwords
 )
 
-// passwords hashes and compares passwords with argon2id as OWASP's Password Storage Cheat
-// Sheet names first. Each run takes 46 MiB and all of a processor, so few run at once: half as many as
-// the process may use processors, so that a flood leaves some to the proxy, and never more than maxHashing.
+// passwords hashes and compares passwords with argon2id, the first choice of OWASP's Password Storage Cheat
+// Sheet. Each run takes 46 MiB and a whole processor. Therefore only half as many run at once as the process
+// has processors, so that a flood leaves some to the proxy, and never more than maxHashing.
 type passwords struct {
 	params  *argon2id.Params
 	slots   chan struct{}
@@ -35,23 +35,23 @@ type passwords struct {
 	runs    atomic.Int64 // since the start
 	work    atomic.Int64 // of these, in KiB times passes
 	running atomic.Int64
-	most    atomic.Int64 // that ran at once
-	dummy   string       // hash that unknown addresses are compared with
+	most    atomic.Int64 // highest number at once
+	dummy   string       // hash for comparisons with unknown addresses
 }
 
 func newPasswords() (*passwords, error) {
 	p := &passwords{slots: make(chan struct{}, hashing(runtime.GOMAXPROCS(0)))}
 	memory := uint32(hashMemory)
-	if testing.Testing() { // set by the linker of go test alone, so that no setting of the product lowers the cost
+	if testing.Testing() { // set by the linker of go test only, so that no setting of the product can lower the cost
 		memory = testMemory
 	}
 	return p, p.hashWith(memory)
 }
 
-// hashing returns how many passwords are hashed at once with so many processors.
+// hashing returns the number of concurrent hashes for a number of processors.
 func hashing(processors int) int { return max(1, min(processors/2, maxHashing)) }
 
-// hashWith sets the memory of each new hash, in KiB.
+// hashWith sets the memory of new hashes, in KiB.
 func (p *passwords) hashWith(memory uint32) error {
 	params := &argon2id.Params{Memory: memory, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	dummy, err := argon2id.CreateHash(rand.Text(), params)
@@ -72,9 +72,9 @@ func (p *passwords) hash(password string) (string, error) {
 	return hash, nil
 }
 
-// matches compares a password with a hash, and reports whether it was made as hashes are
-// made now. An empty hash never matches; it takes as much work, as does a hash from before.
-// The caller holds a slot.
+// matches compares a password with a hash, and reports whether the hash has the current parameters. An empty
+// hash never matches. It takes as much work as a current one, and so does an older hash. The caller holds a
+// slot.
 func (p *passwords) matches(password, hash string) (same, current bool, err error) {
 	params, _, _, err := argon2id.DecodeHash(cmp.Or(hash, p.dummy))
 	if err != nil {
@@ -92,8 +92,8 @@ func (p *passwords) matches(password, hash string) (same, current bool, err erro
 	return same && hash != "", *params == *p.params, nil
 }
 
-// fill does the work that a comparison under old parameters has saved, so that nobody can
-// tell from the time who has not logged in since they changed.
+// fill does the work that a comparison under old parameters has saved, so that timing does not reveal who has
+// not logged in since the parameters changed.
 func (p *passwords) fill(old *argon2id.Params) error {
 	saved := workOf(p.params) - workOf(old)
 	if saved < leastFill {
@@ -111,7 +111,7 @@ func (p *passwords) fill(old *argon2id.Params) error {
 // leastFill is the least memory that argon2 takes, in KiB (RFC 9106, section 3.1).
 const leastFill = 8
 
-// workOf returns how much work a hash is, in KiB times passes.
+// workOf returns the work of a hash, in KiB times passes.
 func workOf(params *argon2id.Params) int64 { return int64(params.Memory) * int64(params.Iterations) }
 
 // count counts a run until its end.
@@ -125,8 +125,7 @@ func (p *passwords) count(params *argon2id.Params) (end func()) {
 	return func() { p.running.Add(-1) }
 }
 
-// acquire waits for a slot, in a queue that has an end: it returns a
-// tenants.TooMany if that is reached.
+// acquire waits for a slot in a bounded queue. It returns a tenants.TooMany if the queue is full.
 func (p *passwords) acquire(ctx context.Context) (release func(), err error) {
 	defer p.waiting.Add(-1)
 	if p.waiting.Add(1) > maxWaiting {
@@ -140,8 +139,8 @@ func (p *passwords) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// normalEmail returns an address as accounts are looked up by, or a tenants.Invalid. It takes those
-// that accounts have had since before tenants.CheckEmail refused them.
+// normalEmail returns an address in the form of account lookups, or a tenants.Invalid. It accepts addresses
+// that accounts already had before tenants.CheckEmail refused them.
 func normalEmail(email string) (string, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if email == "" {
@@ -153,8 +152,8 @@ func normalEmail(email string) (string, error) {
 	return email, nil
 }
 
-// checkPassword returns a tenants.Invalid for a password that nobody should set who has an
-// address, "" if that is not known. Passwords that were set before are not checked.
+// checkPassword returns a tenants.Invalid for an unsafe password of an address, "" if unknown. Passwords that
+// already exist are not checked.
 func checkPassword(password, email string) error {
 	if length := utf8.RuneCountInString(password); length < tenants.MinPassword || length > tenants.MaxPassword {
 		return tenants.Invalid{Field: "password", Message: fmt.Sprintf("must have %d to %d characters", tenants.MinPassword, tenants.MaxPassword)}

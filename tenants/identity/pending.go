@@ -10,16 +10,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// Pending returns who a tenants.CodeNeeded was for: they have typed their password. It
-// returns tenants.ErrLoginEnded for a token that has become invalid, as after a change of
-// the password or the address.
+// Pending returns the person of a tenants.CodeNeeded, who has typed their password. It returns
+// tenants.ErrLoginEnded for an invalid token, for example after a change of the password or the address.
 func (f *secondFactors) Pending(ctx context.Context, pending string) (tenants.User, error) {
 	user, _, err := f.pending(ctx, pending)
 	return user, err
 }
 
-// pending is Pending with the workspace whose single sign-on stood in for the password, zero
-// if it was typed.
+// pending is Pending with the workspace whose single sign-on replaced the password; zero if the password was
+// typed.
 func (f *secondFactors) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
 	claims, err := f.logins.tokens.pending(pending)
 	if err != nil {
@@ -35,8 +34,7 @@ func (f *secondFactors) pending(ctx context.Context, pending string) (user tenan
 	return user, claims.SignOn, nil
 }
 
-// PendingFactors returns what someone who has typed their password can log in with, or
-// the error of Pending.
+// PendingFactors returns the second factors of someone who has typed their password, or the error of Pending.
 func (f *secondFactors) PendingFactors(ctx context.Context, pending string) (tenants.Factors, error) {
 	user, err := f.Pending(ctx, pending)
 	if err != nil {
@@ -45,9 +43,8 @@ func (f *secondFactors) PendingFactors(ctx context.Context, pending string) (ten
 	return f.store.FactorsOf(ctx, user.ID)
 }
 
-// OpenWithPasskey opens a login of a user whose passkey has proven who they are, and
-// returns its token. Where addresses must be verified first, it returns
-// tenants.ErrWrongLogin for one that is not.
+// OpenWithPasskey opens a login for a user whose passkey was verified, and returns its token. If addresses
+// must be verified first, it returns tenants.ErrWrongLogin for an unverified one.
 func (s *Service) OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
 	if s.mails.RequireVerified && user.VerifiedAt == nil {
 		return tenants.Principal{}, "", tenants.ErrWrongLogin
@@ -55,8 +52,7 @@ func (s *Service) OpenWithPasskey(ctx context.Context, user tenants.User, userAg
 	return s.OpenLogin(ctx, user, userAgent)
 }
 
-// NewRecoveryCodes returns recovery codes for a person as they read them, and what is
-// kept of them.
+// NewRecoveryCodes returns readable recovery codes and their stored hashes.
 func (f *secondFactors) NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
 	return newRecoveryCodes(user)
 }

@@ -9,7 +9,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// prover has people prove who they are by their password, and slows down who guesses.
+// prover verifies passwords and slows down guessing.
 type prover struct {
 	store     Store
 	passwords *passwords
@@ -27,7 +27,7 @@ func (p *prover) verify(ctx context.Context, password string, tries tries) (tena
 		return tenants.User{}, err
 	}
 	defer release()
-	// Again: of many attempts at once, those before this one have failed by now.
+	// Check again, because concurrent attempts may have failed meanwhile.
 	if err := p.mayTry(ctx, tries); err != nil {
 		return tenants.User{}, err
 	}
@@ -48,8 +48,7 @@ func (p *prover) verify(ctx context.Context, password string, tries tries) (tena
 	return user, nil
 }
 
-// renewHash keeps a password, which was right, under a hash as they are made now. The caller
-// holds a slot.
+// renewHash stores a verified password under a hash with the current parameters. The caller holds a slot.
 func (p *prover) renewHash(ctx context.Context, user tenants.User, password, old string) error {
 	hash, err := p.passwords.hash(password)
 	if err != nil {
@@ -58,22 +57,21 @@ func (p *prover) renewHash(ctx context.Context, user tenants.User, password, old
 	return p.store.RenewPasswordHash(ctx, user.ID, old, hash)
 }
 
-// Confirm returns nil if the password is that of a user who is logged in: before
-// what cannot be undone it is asked once more. It returns tenants.ErrWrongLogin, or
-// tenants.ErrTooMany as LogIn does, with which it shares its count of failures.
+// Confirm returns nil if the password is that of a logged-in user. It is needed before actions that cannot be
+// undone. It returns tenants.ErrWrongLogin, or tenants.ErrTooMany as LogIn does, since both share their count
+// of failures.
 func (p *prover) Confirm(ctx context.Context, user tenants.User, password, from string) error {
 	_, err := p.verify(ctx, password, logInTries(user.Email, from))
 	return err
 }
 
-// ConfirmPassword has someone who is logged in prove that they know their password. It
-// returns a tenants.Invalid that names password, or a tenants.TooMany.
+// ConfirmPassword requires a logged-in person's password. It returns a tenants.Invalid for password, or a
+// tenants.TooMany.
 func (p *prover) ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error {
 	return p.confirm(ctx, who, "password", password)
 }
 
-// confirm has a person who is logged in prove that they know their password. What they
-// do then sends them a mail, so confirm bounds that too.
+// confirm requires a logged-in person's password. It also limits the mails that the confirmed action sends.
 func (p *prover) confirm(ctx context.Context, who tenants.Principal, field, password string) error {
 	_, err := p.verify(ctx, password, confirmTries(who.User, tenants.ActorOf(ctx).Place()))
 	if errors.Is(err, tenants.ErrWrongLogin) {
@@ -85,7 +83,7 @@ func (p *prover) confirm(ctx context.Context, who tenants.Principal, field, pass
 	return p.throttle.Take(ctx, tenants.Count{Of: "changes of " + who.User.ID.String(), Most: changesOfOne, Window: signUpWindow})
 }
 
-// hash hashes a password when it is its turn.
+// hash hashes a password after waiting for a slot.
 func (p *prover) hash(ctx context.Context, password string) (string, error) {
 	release, err := p.passwords.acquire(ctx)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// tried yields the peppers with which a secret may have been hashed, the newest first.
-// Where there are several, the newest comes once more at the end, and is looked up
-// then whatever is remembered: another replica may have hashed the key again since.
+// tried yields the peppers with which a secret may have been hashed, the newest first. With several peppers,
+// it yields the newest again at the end. That last lookup bypasses the cache because another replica may have
+// rehashed the key meanwhile.
 func (k *Keys) tried(secret string) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for i, pepper := range k.peppers {
@@ -24,9 +24,8 @@ func (k *Keys) tried(secret string) iter.Seq2[int, []byte] {
 	}
 }
 
-// rehash has a key hashed again that was found with an older pepper, once: it is
-// remembered under the newest from now on. If that fails it is tried again when it is
-// forgotten.
+// rehash rehashes a key that was found with an older pepper. It runs once, since the key is then cached under
+// the newest pepper. If it fails, it runs again after the cache entry has expired.
 func (k *Keys) rehash(ctx context.Context, key tenants.APIKey, old, hash []byte) {
 	k.known.Set(string(hash), result{key: key})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), findTimeout)

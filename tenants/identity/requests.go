@@ -7,7 +7,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// requests are what people ask for by mail, which is answered in the background.
+// requests handles requests by mail, which are answered in the background.
 type requests struct {
 	store    Store
 	entrance *entrance
@@ -15,16 +15,16 @@ type requests struct {
 	letters  *letters
 }
 
-// AskReset has a link to set a password sent to anyone who has an address. It answers
-// the same after the same work whether anybody has, and whether the address was sent too
-// many links of late: then it is sent no other, and those it has go on to work. Too many
-// requests from one place are a tenants.TooMany.
+// AskReset sends a link to set a password to the owner of an address. It does the same work and gives the
+// same answer whether the address is known, and whether it was sent too many links lately. In the latter case
+// it sends no further link, and earlier ones still work. Too many requests from one place are a
+// tenants.TooMany.
 func (r *requests) AskReset(ctx context.Context, email, from string) error {
 	return r.ask(ctx, tenants.RequestReset, email, from)
 }
 
-// AskVerification has a link to verify an address sent to anyone who has it and has not
-// verified it. It answers as AskReset does.
+// AskVerification sends a verification link to the owner of an unverified address. It answers as AskReset
+// does.
 func (r *requests) AskVerification(ctx context.Context, email, from string) error {
 	return r.ask(ctx, tenants.RequestVerify, email, from)
 }
@@ -40,7 +40,7 @@ func (r *requests) ask(ctx context.Context, kind tenants.RequestKind, email, fro
 	return r.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
 }
 
-// askSignUp keeps a sign-up for AnswerRequests and returns tenants.ErrMailSent.
+// askSignUp stores a sign-up for AnswerRequests and returns tenants.ErrMailSent.
 func (r *requests) askSignUp(ctx context.Context, email, password, workspace string) error {
 	from := tenants.ActorOf(ctx).From
 	if err := r.prover.throttle.Take(ctx, askingFrom(tenants.RequestSignUp, from)); err != nil {
@@ -59,8 +59,8 @@ func (r *requests) askSignUp(ctx context.Context, email, password, workspace str
 	return tenants.ErrMailSent
 }
 
-// AnswerRequests does what people asked for by their address. It may be run at any
-// time, by several processes at once.
+// AnswerRequests answers the pending requests by address. It may run at any time, also in several processes
+// at once.
 func (r *requests) AnswerRequests(ctx context.Context) error {
 	requests, err := r.store.AccountRequests(ctx, requestsAtOne)
 	if err != nil {
@@ -77,9 +77,8 @@ func (r *requests) AnswerRequests(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// answer answers one request, unless its address was sent too many mails of the kind. Who
-// may sign up is asked again: of several who asked while nobody was there, one was the
-// first, and settings may have changed.
+// answer answers one request, unless its address was sent too many mails of this kind. It checks the sign-up
+// rules again because settings may have changed, and because only one of several first users is the first.
 func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail) error {
 	mails := mailsTo(string(request.Kind), request.Email)
 	err := r.prover.throttle.Check(ctx, mails)
@@ -90,7 +89,7 @@ func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, l
 		err = r.answered(ctx, request, letter)
 	}
 	if err == nil {
-		err = r.prover.throttle.Take(ctx, mails) // now: what fails is tried again
+		err = r.prover.throttle.Take(ctx, mails) // only now, because a failed answer is retried
 	}
 	if errors.Is(err, tenants.ErrTooMany) {
 		return nil // another process sent one meanwhile
@@ -112,8 +111,8 @@ func (r *requests) answered(ctx context.Context, request tenants.AccountRequest,
 	return err
 }
 
-// SendVerification sends a person who is logged in the link to verify their address
-// again. Too many are a tenants.TooMany.
+// SendVerification sends a logged-in person the link to verify their address again. Too many are a
+// tenants.TooMany.
 func (r *requests) SendVerification(ctx context.Context, user tenants.User) error {
 	if user.VerifiedAt != nil {
 		return nil

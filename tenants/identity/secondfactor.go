@@ -20,13 +20,12 @@ import (
 
 const (
 	codePeriod = 30 // seconds of a time step
-	codeSkew   = 1  // steps before and after that are accepted, too (RFC 6238, section 5.2)
+	codeSkew   = 1  // steps before and after that are also accepted (RFC 6238, section 5.2)
 
 	recoveryLetters = 16 // of 32: 80 bits, so that a fast hash is enough
 )
 
-// Factors keeps the second factors of people. What its methods return is told by those
-// of tenantsdb.Factors.
+// Factors stores second factors. The methods of tenantsdb.Factors document its return values.
 type Factors interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
@@ -38,7 +37,7 @@ type Factors interface {
 	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error
 }
 
-// secondFactors are what people log in with beside their password.
+// secondFactors handles people's second factors.
 type secondFactors struct {
 	store   Store
 	prover  *prover
@@ -48,15 +47,15 @@ type secondFactors struct {
 	now     func() time.Time
 }
 
-// SetSealer says what seals the secrets of second factors. It must be called before
-// the service is used; without one, nobody can set a second factor up.
+// SetSealer sets the Sealer of second factors' secrets. It must be called before the service is used. Without
+// a Sealer, second factors cannot be set up.
 func (f *secondFactors) SetSealer(sealer tenants.Sealer) { f.sealer = sealer }
 
-// errNoSealer says that the program was put together without what seals secrets.
+// errNoSealer says that the program was built without a Sealer.
 var errNoSealer = errors.New("second factor: nothing seals its secret")
 
-// SecondFactor returns the second factor of a person, or tenants.ErrNotFound. One that
-// waits for its first code is returned for tenants.SetUpAge.
+// SecondFactor returns the second factor of a person, or tenants.ErrNotFound. An unconfirmed one is returned
+// for tenants.SetUpAge.
 func (f *secondFactors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
 	factor, err := f.store.SecondFactor(ctx, user)
 	if err == nil && !factor.IsOn() && f.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
@@ -65,9 +64,8 @@ func (f *secondFactors) SecondFactor(ctx context.Context, user uuid.UUID) (tenan
 	return factor, err
 }
 
-// StartSecondFactor makes a secret for someone who is logged in and knows their
-// password. It returns a tenants.Invalid that names password, a tenants.TooMany, or
-// tenants.ErrConflict if they have a second factor.
+// StartSecondFactor creates a secret for a logged-in person who knows their password. It returns a
+// tenants.Invalid for password, a tenants.TooMany, or tenants.ErrConflict if they have a second factor.
 func (f *secondFactors) StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error {
 	if f.sealer == nil {
 		return errNoSealer
@@ -86,8 +84,7 @@ func (f *secondFactors) StartSecondFactor(ctx context.Context, who tenants.Princ
 	return f.store.StartSecondFactor(ctx, who.User.ID, sealed, f.now())
 }
 
-// SetUp returns the secret of a person that waits for its first code, or
-// tenants.ErrNotFound.
+// SetUp returns a person's unconfirmed secret, or tenants.ErrNotFound.
 func (f *secondFactors) SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error) {
 	factor, err := f.SecondFactor(ctx, user.ID)
 	if err != nil {
@@ -103,10 +100,9 @@ func (f *secondFactors) SetUp(ctx context.Context, user tenants.User) (tenants.S
 	return tenants.SetUp{Secret: secret, URL: setUpURL(user.Email, secret)}, nil
 }
 
-// ConfirmSecondFactor has codes asked for from now on, once a person has typed one,
-// ends their other logins and returns their recovery codes, which are not kept. It
-// returns a tenants.Invalid that names code, a tenants.TooMany, tenants.ErrNotFound if
-// no secret waits.
+// ConfirmSecondFactor activates a person's second factor with a first code. From then on, log-ins need a
+// code. It ends their other logins and returns their recovery codes, which are stored hashed. It returns a
+// tenants.Invalid for code, a tenants.TooMany, or tenants.ErrNotFound without a pending secret.
 func (f *secondFactors) ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error) {
 	factor, err := f.SecondFactor(ctx, who.User.ID)
 	if err != nil {
@@ -129,9 +125,8 @@ func (f *secondFactors) ConfirmSecondFactor(ctx context.Context, who tenants.Pri
 	return codes, f.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, f.letters.FactorMail(who.User, tenants.SecondFactorOn, ""))
 }
 
-// RenewRecoveryCodes returns other recovery codes to someone who is logged in, knows
-// their password and has a code; those before end. It returns what
-// RemoveSecondFactor does.
+// RenewRecoveryCodes replaces the recovery codes of a logged-in person who knows their password and has a
+// code. It returns the errors of RemoveSecondFactor.
 func (f *secondFactors) RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error) {
 	if err := f.prove(ctx, who, password, code); err != nil {
 		return nil, err
@@ -140,9 +135,8 @@ func (f *secondFactors) RenewRecoveryCodes(ctx context.Context, who tenants.Prin
 	return codes, f.store.ReplaceRecoveryCodes(ctx, who.User, hashes, f.letters.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
-// RemoveSecondFactor has no codes asked for any more of someone who is logged in,
-// knows their password and has a code, and ends their other logins. It returns a
-// tenants.Invalid that names password or code, a tenants.TooMany, or
+// RemoveSecondFactor turns off codes for a logged-in person who knows their password and has a code, and ends
+// their other logins. It returns a tenants.Invalid for password or code, a tenants.TooMany, or
 // tenants.ErrNotFound.
 func (f *secondFactors) RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error {
 	if err := f.prove(ctx, who, password, code); err != nil {
@@ -152,10 +146,9 @@ func (f *secondFactors) RemoveSecondFactor(ctx context.Context, who tenants.Prin
 	return f.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, f.letters.FactorMail(who.User, tenants.SecondFactorOff, ""))
 }
 
-// LogInWithCode logs in the person to whom LogIn has given a pending token, with a code of their
-// app or a recovery code. It returns tenants.ErrWrongLogin for a wrong or used code,
-// tenants.ErrLoginEnded for a pending token that has become invalid, and a
-// tenants.TooMany.
+// LogInWithCode logs in the person with a pending token of LogIn and a code of their app or a recovery code.
+// It returns tenants.ErrWrongLogin for a wrong or used code, tenants.ErrLoginEnded for an invalid pending
+// token, and a tenants.TooMany.
 func (f *secondFactors) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
 	user, signOn, err := f.pending(ctx, pending)
 	if err != nil {
@@ -165,14 +158,14 @@ func (f *secondFactors) LogInWithCode(ctx context.Context, pending, code, userAg
 	if err := f.useCode(ctx, user, code); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if !signOn.IsZero() { // the code was the second proof, and single sign-on the first
+	if !signOn.IsZero() { // single sign-on was the first proof and the code the second
 		return f.logins.openBound(ctx, user, signOn, userAgent)
 	}
 	return f.logins.OpenLogin(ctx, user, userAgent)
 }
 
-// needsCode returns a tenants.CodeNeeded for a person with a second factor, who has typed
-// their password or comes through a workspace's single sign-on.
+// needsCode returns a tenants.CodeNeeded for a person with a second factor, after their password or single
+// sign-on.
 func (f *secondFactors) needsCode(ctx context.Context, user tenants.User, signOn tenants.WorkspaceID) error {
 	factors, err := f.store.FactorsOf(ctx, user.ID)
 	if err != nil {
@@ -192,8 +185,7 @@ func (f *secondFactors) needsCode(ctx context.Context, user tenants.User, signOn
 	return tenants.CodeNeeded{Pending: pending}
 }
 
-// prove has someone who is logged in prove that they know their password and have a
-// code.
+// prove requires a logged-in person's password and a code.
 func (f *secondFactors) prove(ctx context.Context, who tenants.Principal, password, code string) error {
 	if err := f.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
@@ -201,8 +193,7 @@ func (f *secondFactors) prove(ctx context.Context, who tenants.Principal, passwo
 	return wrongCode(f.useCode(ctx, who.User, code))
 }
 
-// useCode uses a code of a person up. Who has passkeys and no app has recovery codes
-// only.
+// useCode uses up a person's code. People with passkeys and without an app have recovery codes only.
 func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code string) error {
 	factors, err := f.store.FactorsOf(ctx, user.ID)
 	if err != nil {
@@ -231,8 +222,8 @@ func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code str
 	})
 }
 
-// guess throttles try, which returns tenants.ErrWrongLogin for a wrong code, as passwords
-// are throttled, but sooner: a code is short.
+// guess throttles try, which returns tenants.ErrWrongLogin for a wrong code. Its limits are lower than those
+// of passwords because codes are short.
 func (f *secondFactors) guess(ctx context.Context, user tenants.User, try func() error) error {
 	tries := codeTries(user, tenants.ActorOf(ctx).Place())
 	if err := f.prover.mayTry(ctx, tries); err != nil {
@@ -243,7 +234,7 @@ func (f *secondFactors) guess(ctx context.Context, user tenants.User, try func()
 		return err
 	}
 	defer release()
-	// Again: of many attempts at once, those before this one have failed by now.
+	// Check again, because concurrent attempts may have failed meanwhile.
 	if err := f.prover.mayTry(ctx, tries); err != nil {
 		return err
 	}
@@ -256,8 +247,7 @@ func (f *secondFactors) guess(ctx context.Context, user tenants.User, try func()
 	return nil
 }
 
-// stepOf returns the time step that a code is of, or tenants.ErrWrongLogin. One that
-// was accepted before is wrong.
+// stepOf returns the time step of a code, or tenants.ErrWrongLogin for an unknown or used code.
 func (f *secondFactors) stepOf(factor tenants.SecondFactor, code string) (int64, error) {
 	secret, err := f.openFactor(factor)
 	if err != nil {
@@ -285,14 +275,14 @@ func (f *secondFactors) openFactor(factor tenants.SecondFactor) (string, error) 
 	return secret, nil
 }
 
-// setUpURL returns what apps read from a QR code (the Key URI Format of Google
+// setUpURL returns the URL for the QR code of an authenticator app (the Key URI Format of Google
 // Authenticator).
 func setUpURL(email, secret string) string {
 	query := url.Values{"secret": {secret}, "issuer": {"Palimpsest"}}
 	return (&url.URL{Scheme: "otpauth", Host: "totp", Path: "/Palimpsest:" + email, RawQuery: query.Encode()}).String()
 }
 
-// wrongCode returns what a person who is logged in is told about a wrong code.
+// wrongCode returns the error that a logged-in person sees for a wrong code.
 func wrongCode(err error) error {
 	if errors.Is(err, tenants.ErrWrongLogin) {
 		return tenants.Invalid{Field: "code", Message: "is wrong, too old, or was used"}
@@ -300,12 +290,12 @@ func wrongCode(err error) error {
 	return err
 }
 
-// plainCode returns a code without what people type in between.
+// plainCode removes the separators that people type in a code.
 func plainCode(code string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(strings.TrimSpace(code)))
 }
 
-// newRecoveryCodes returns codes as people read them, and what is kept of them.
+// newRecoveryCodes returns readable codes and their stored hashes.
 func newRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
 	for range tenants.RecoveryCodes {
 		code := rand.Text()[:recoveryLetters]

@@ -11,9 +11,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// An API key is "plm_", an environment tag, 43 base62 digits of 32 random bytes
-// and 6 of the CRC-32 of all before them: scanners and typos are told without a
-// lookup.
+// An API key is "plm_", an environment tag, 43 base62 digits of 32 random bytes and 6 of the CRC-32 of all
+// before them, so that scanners and typo checks need no lookup.
 const (
 	keyPrefix      = tenants.KeyStart
 	keyTag         = "live_"
@@ -25,7 +24,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// GenerateKey returns a new API key's secret with the parts that people may see.
+// GenerateKey returns a new API key's secret and its displayable parts.
 func GenerateKey() (secret, prefix, suffix string) {
 	random := make([]byte, secretBytes)
 	_, _ = rand.Read(random) // never fails
@@ -35,7 +34,7 @@ func GenerateKey() (secret, prefix, suffix string) {
 	return secret, secret[:shown+shownDigits], secret[len(secret)-shownDigits:]
 }
 
-// CheckKey returns tenants.ErrKeyMalformed for what cannot be an API key.
+// CheckKey returns tenants.ErrKeyMalformed if a secret does not have the form of an API key.
 func CheckKey(secret string) error {
 	if !strings.HasPrefix(secret, keyPrefix) || len(secret) != len(keyPrefix+keyTag)+secretDigits+checksumDigits {
 		return tenants.ErrKeyMalformed
@@ -47,8 +46,8 @@ func CheckKey(secret string) error {
 	return nil
 }
 
-// HashKey returns what is stored of an API key. A key has 256 random bits, so one
-// HMAC-SHA256 under a key that is not in the database is enough.
+// HashKey returns the stored hash of an API key. One HMAC-SHA256 under a key outside the database is enough
+// because an API key has 256 random bits.
 func HashKey(pepper []byte, secret string) []byte {
 	mac := hmac.New(sha256.New, pepper)
 	mac.Write([]byte(secret))

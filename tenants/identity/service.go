@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Store keeps people, what they belong to and where they are logged in. All of it must be set.
+// Store stores people, their memberships and their logins. All fields are required.
 type Store struct {
 	Accounts
 	LoginStore
@@ -18,23 +18,23 @@ type Store struct {
 	Factors
 }
 
-// Service signs people up, logs them in and out, and knows them by their token. Each of its
-// parts has one duty, and names the others that it needs.
+// Service signs people up, logs them in and out, and identifies them by their token. Each part has one duty
+// and references the parts that it needs.
 type Service struct {
 	entrance      // who may sign up
-	prover        // that people are who they say, by their password
-	secondFactors // what else they log in with
-	logins        // where they are logged in
-	accounts      // what they change of themselves
-	requests      // what they ask for by mail
-	letters       // what they are written
+	prover        // password checks
+	secondFactors // second factors
+	logins        // logins
+	accounts      // changes to their own accounts
+	requests      // requests by mail
+	letters       // mails
 
 	store    Store
 	throttle tenants.Throttle
 	now      func() time.Time
 }
 
-// NewService returns a Service. The first signing key signs tokens, all verify.
+// NewService returns a Service. The first signing key signs tokens; all keys verify them.
 func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, now func() time.Time) (*Service, error) {
 	passwords, err := newPasswords()
 	if err != nil {
@@ -55,12 +55,10 @@ func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, no
 	return s, nil
 }
 
-// SignUp creates a user with a workspace and logs them in. It returns the
-// login's token. What a person can mend is a tenants.Invalid or
-// tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany say that nobody
-// signs up here, or not so often. Where addresses must be verified first, it answers
-// tenants.ErrMailSent. Where sign-ups are quiet it does so after the same work for every
-// address, known or not.
+// SignUp creates a user with a workspace and logs them in. It returns the login's token. Bad input is a
+// tenants.Invalid or tenants.ErrEmailTaken; tenants.ErrInviteOnly and a tenants.TooMany mean that sign-up is
+// closed or rate-limited. If addresses must be verified first, it returns tenants.ErrMailSent. If sign-ups
+// are quiet, it then does the same work for known and unknown addresses.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
 	email, err := tenants.CheckEmail(email)
 	if err != nil {
@@ -105,13 +103,12 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	return s.open(ctx, user, []tenants.Membership{{Workspace: created, Role: tenants.Owner}}, userAgent)
 }
 
-// LogIn logs a user in, to the workspace that they used last or to none if they
-// belong to none, and returns the login's token. It answers the same, in
-// about the same time, for an unknown address and a wrong password:
-// tenants.ErrWrongLogin. Too many failures of one address from one place, of one place, or
-// of one address from places where its person has not logged in, are tenants.ErrTooMany,
-// as a tenants.TooMany that says how long to wait. A person with a second factor is a
-// tenants.CodeNeeded, for LogInWithCode.
+// LogIn logs a user in to their last used workspace, or without a workspace if they have no membership, and
+// returns the login's token. For an unknown address and a wrong password it returns tenants.ErrWrongLogin
+// after about the same time. It returns tenants.ErrTooMany, as a tenants.TooMany with the time to wait, after
+// too many failures of one address from one place, of one place, or of one address from places where its
+// person has not logged in. For a person with a second factor it returns a tenants.CodeNeeded, for
+// LogInWithCode.
 func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error) {
 	user, err := s.VerifyPassword(ctx, email, password, from)
 	if err != nil {
@@ -123,10 +120,9 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	return s.OpenLogin(tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: from}), user, userAgent)
 }
 
-// VerifyPassword is the first half of LogIn: it returns who has an address and a
-// password, or the errors of LogIn. Where addresses must be verified first, one that
-// is not is a wrong login like any other: a sign-up with it was answered like one with
-// a known address.
+// VerifyPassword is the first half of LogIn: it returns the user with an address and a password, or the
+// errors of LogIn. If addresses must be verified first, an unverified one is a wrong login like any other,
+// because a sign-up with it got the same answer as one with a known address.
 func (s *Service) VerifyPassword(ctx context.Context, email, password, from string) (tenants.User, error) {
 	email, err := normalEmail(email)
 	if err != nil {
@@ -143,9 +139,8 @@ func (s *Service) VerifyPassword(ctx context.Context, email, password, from stri
 	return user, nil
 }
 
-// OpenSignOn opens a login of a user whom a workspace's single sign-on knows, which opens
-// that workspace only, and returns its token. It returns a tenants.CodeNeeded for
-// someone with a second factor.
+// OpenSignOn opens a login of a user from a workspace's single sign-on, which is limited to that workspace,
+// and returns its token. It returns a tenants.CodeNeeded for a person with a second factor.
 func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	if err := s.needsCode(ctx, user, workspace); err != nil {
 		return tenants.Principal{}, "", err

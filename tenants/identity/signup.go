@@ -17,39 +17,38 @@ import (
 //go:embed disposable.txt
 var disposable string
 
-// SignUpPolicy says who may sign up without an invitation.
+// SignUpPolicy is the policy for sign-ups without an invitation.
 type SignUpPolicy string
 
-// Who may sign up.
+// The policies for sign-ups.
 const (
 	OpenToAll     SignUpPolicy = "open"
-	OpenToInvited SignUpPolicy = "invite"  // nobody without an invitation, but for the first person
-	OpenToDomains SignUpPolicy = "domains" // who has an address at an allowed domain
+	OpenToInvited SignUpPolicy = "invite"  // invited people only, except the first person
+	OpenToDomains SignUpPolicy = "domains" // people with an address at an allowed domain
 )
 
-// SignUps says who may sign up. The first person of an installation, who becomes its
-// operator, always may.
+// SignUps are the rules for sign-ups. The first person of an installation, who becomes its operator, may
+// always sign up.
 type SignUps struct {
-	Open    SignUpPolicy // empty: to all
+	Open    SignUpPolicy // "" for everyone
 	Allowed []string     // domains, for OpenToDomains
 
-	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
-	Blocked          []string // domains that are refused in any case
+	RefuseDisposable bool     // addresses at the best-known domains of disposable addresses
+	Blocked          []string // domains that are always refused
 
-	// Quiet answers sign-ups by mail, so that they do not tell whether an address is known.
-	// Its owner is sent a mail then, too. The first person has nobody to learn of.
+	// Quiet answers sign-ups by mail, so that they do not reveal whether an address is known. The owner of a
+	// known address then also gets a mail. The first person may be answered directly, since there is no other
+	// address to reveal.
 	Quiet bool
 
-	// PerPlace is how many may sign up from one place within an hour, without an invitation; 0
-	// for any number.
+	// PerPlace bounds the sign-ups from one place within an hour, without an invitation; 0 means no limit.
 	PerPlace int
 
-	// Workspaces is how many workspaces a person may own; who owns so many creates no more. 0 for any number.
+	// Workspaces bounds the workspaces that a person may own; 0 means no limit.
 	Workspaces int
 }
 
-// ParseDomains reads domains that are separated by commas, as sign-ups are compared
-// with them.
+// ParseDomains parses a comma-separated list of domains into the form that sign-ups are compared with.
 func ParseDomains(list string) ([]string, error) {
 	var domains []string
 	for domain := range strings.SplitSeq(list, ",") {
@@ -73,7 +72,7 @@ type entrance struct {
 	begun    atomic.Bool // someone has signed up
 }
 
-// SetSignUps says who may sign up. It must be called before the service is used.
+// SetSignUps sets the rules for sign-ups. It must be called before the service is used.
 func (e *entrance) SetSignUps(signUps SignUps) {
 	if signUps.RefuseDisposable {
 		for line := range strings.Lines(disposable) {
@@ -85,7 +84,7 @@ func (e *entrance) SetSignUps(signUps SignUps) {
 	e.signUps = signUps
 }
 
-// TakesSignUps reports whether someone who was not invited may try to sign up.
+// TakesSignUps reports whether people without an invitation may try to sign up.
 func (e *entrance) TakesSignUps(ctx context.Context) (bool, error) {
 	if e.signUps.Open != OpenToInvited {
 		return true, nil
@@ -93,9 +92,9 @@ func (e *entrance) TakesSignUps(ctx context.Context) (bool, error) {
 	return e.IsNew(ctx)
 }
 
-// maySignUp returns why nobody signs up with an address: tenants.ErrInviteOnly, a
-// tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
-// the address is known. onlyFirst: someone may as long as nobody was before them.
+// maySignUp returns why an address may not sign up: tenants.ErrInviteOnly, a tenants.Invalid for email, or a
+// tenants.TooMany. The error does not reveal whether the address is known. With onlyFirst, the address may
+// sign up only as the installation's first person.
 func (e *entrance) maySignUp(ctx context.Context, email string) (onlyFirst bool, err error) {
 	if onlyFirst, err = e.takes(ctx, email); err != nil {
 		return false, err
@@ -103,8 +102,9 @@ func (e *entrance) maySignUp(ctx context.Context, email string) (onlyFirst bool,
 	return onlyFirst, e.countPlace(ctx)
 }
 
-// byMail reports whether a sign-up is answered by mail, and if not whether it is for the
-// first person alone. Where sign-ups tell what is known it returns tenants.ErrEmailTaken.
+// byMail reports whether a sign-up is answered by mail, and if not whether it is for the first person alone.
+// If addresses must be verified and sign-ups are not quiet, it returns tenants.ErrEmailTaken for a known
+// address.
 func (s *Service) byMail(ctx context.Context, email string, onlyFirst bool) (mail, first bool, err error) {
 	switch {
 	case s.signUps.Quiet && s.mails.RequireVerified:
@@ -124,7 +124,7 @@ func (s *Service) byMail(ctx context.Context, email string, onlyFirst bool) (mai
 	return true, onlyFirst, nil
 }
 
-// notFirst answers a sign-up that was for the first person until another signed up.
+// notFirst answers a sign-up that was for the first person, after another has become the first.
 func (s *Service) notFirst(ctx context.Context, email, password, workspace string) error {
 	if err := s.refusal(email); err != nil {
 		return err
@@ -132,8 +132,7 @@ func (s *Service) notFirst(ctx context.Context, email, password, workspace strin
 	return s.askSignUp(ctx, email, password, workspace)
 }
 
-// takes returns why nobody signs up with an address, as maySignUp does, and counts
-// nothing.
+// takes returns why an address may not sign up, as maySignUp does, without counting.
 func (e *entrance) takes(ctx context.Context, email string) (onlyFirst bool, err error) {
 	refusal := e.refusal(email)
 	if refusal == nil {
@@ -149,7 +148,7 @@ func (e *entrance) takes(ctx context.Context, email string) (onlyFirst bool, err
 	return true, nil
 }
 
-// refusal returns why nobody signs up with an address but the first person.
+// refusal returns why an address may not sign up, unless it is the first person's.
 func (e *entrance) refusal(email string) error {
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
@@ -163,14 +162,14 @@ func (e *entrance) refusal(email string) error {
 	return nil
 }
 
-// isRefusal reports whether an error of takes is an answer, and no failure.
+// isRefusal reports whether an error of takes is a refusal instead of a failure.
 func isRefusal(err error) bool {
 	_, invalid := errors.AsType[tenants.Invalid](err)
 	return invalid || errors.Is(err, tenants.ErrInviteOnly)
 }
 
-// countPlace counts a sign-up from the place of the context's actor; the command line
-// has none.
+// countPlace counts a sign-up from the place of the context's actor. It skips the command line, since that
+// has no place.
 func (e *entrance) countPlace(ctx context.Context) error {
 	place := tenants.ActorOf(ctx).Place()
 	if e.signUps.PerPlace == 0 || place == "" {
@@ -183,19 +182,19 @@ func (e *entrance) countPlace(ctx context.Context) error {
 	return err
 }
 
-// within reports whether a domain is another or lies below it.
+// within reports whether a domain is equal to another or its subdomain.
 func within(domain, above string) bool {
 	return domain == above || strings.HasSuffix(domain, "."+above)
 }
 
-// IsNew reports whether nobody has signed up in this installation yet.
+// IsNew reports whether the installation has no users yet.
 func (e *entrance) IsNew(ctx context.Context) (bool, error) {
 	if e.begun.Load() {
 		return false, nil
 	}
 	has, err := e.store.HasWorkspaces(ctx)
 	if has {
-		e.begun.Store(true) // and stays so
+		e.begun.Store(true) // permanently
 	}
 	return !has && err == nil, err
 }

@@ -17,7 +17,7 @@ type LocalThrottle struct {
 	now   func() time.Time
 }
 
-// taken is how many were counted since a moment.
+// taken is the number of counts since a time.
 type taken struct {
 	count int
 	since time.Time
@@ -69,7 +69,7 @@ func (t *LocalThrottle) take(count tenants.Count) (err error) {
 	return err
 }
 
-// full returns a tenants.TooMany if there may be no more of a count.
+// full returns a tenants.TooMany if a count has reached its limit.
 func (t taken) full(count tenants.Count, now time.Time) error {
 	if wait := count.Window - now.Sub(t.since); t.count >= count.Most && wait > 0 {
 		return tenants.TooMany{Wait: wait}
@@ -77,7 +77,7 @@ func (t taken) full(count tenants.Count, now time.Time) error {
 	return nil
 }
 
-// keyOf is where a count is kept. Counts of the same with another limit are apart.
+// keyOf returns the key of a count. Counts with different limits are separate.
 func keyOf(count tenants.Count) string {
 	return fmt.Sprintf("%s %d in %s", count.Of, count.Most, count.Window)
 }

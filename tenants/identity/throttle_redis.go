@@ -15,18 +15,17 @@ import (
 
 const redisPatience = 500 * time.Millisecond
 
-// RedisThrottle counts in Redis, for several replicas together. While Redis does
-// not answer, each replica counts by itself.
+// RedisThrottle counts in Redis, for several replicas together. While Redis does not answer, each replica
+// counts on its own.
 type RedisThrottle struct {
-	Log      *slog.Logger  // learns that Redis does not answer; set before use
-	Patience time.Duration // with Redis; set before use
+	Log      *slog.Logger  // logs that Redis does not answer; set before use
+	Patience time.Duration // timeout for Redis; set before use
 
 	limiter *redis_rate.Limiter
 	local   *LocalThrottle
 }
 
-// NewRedisThrottle returns a RedisThrottle that tells nobody when Redis does not
-// answer, and waits for it half a second.
+// NewRedisThrottle returns a RedisThrottle without a log, which waits half a second for Redis.
 func NewRedisThrottle(client *redis.Client) *RedisThrottle {
 	local, err := NewLocalThrottle(time.Now)
 	if err != nil {
@@ -51,7 +50,7 @@ func (t *RedisThrottle) Check(ctx context.Context, counts ...tenants.Count) erro
 
 // Take implements Throttle.
 func (t *RedisThrottle) Take(ctx context.Context, counts ...tenants.Count) error {
-	// Both are kept up to date: Redis may be gone at the next attempt.
+	// Both are kept up to date, because Redis may be gone at the next attempt.
 	if err := t.local.Take(ctx, counts...); err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (t *RedisThrottle) Take(ctx context.Context, counts ...tenants.Count) error
 	})
 }
 
-// each asks Redis about counts until one is full, and returns a tenants.TooMany for that.
+// each asks Redis for counts until one is full, and returns a tenants.TooMany for it.
 func (t *RedisThrottle) each(ctx context.Context, counts []tenants.Count, ask func(context.Context, tenants.Count) (state *redis_rate.Result, full bool, err error)) error {
 	asking, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
@@ -78,7 +77,7 @@ func (t *RedisThrottle) each(ctx context.Context, counts []tenants.Count, ask fu
 	return nil
 }
 
-// redisKey is where a count is kept. It does not show whose it is.
+// redisKey returns the key of a count in Redis. It does not reveal the count's subject.
 func redisKey(count tenants.Count) string {
 	sum := sha256.Sum256([]byte(keyOf(count)))
 	return "palimpsest:login:" + hex.EncodeToString(sum[:])
@@ -88,8 +87,8 @@ func rate(count tenants.Count) redis_rate.Limit {
 	return redis_rate.Limit{Rate: count.Most, Burst: count.Most, Period: count.Window}
 }
 
-// untilNext returns how long it takes until one more is allowed. Redis lets them through one by
-// one, evenly over the window, and says when all are free again.
+// untilNext returns the time until one more is allowed. Redis spreads them evenly over the window, and
+// reports when all are free again.
 func untilNext(count tenants.Count, state *redis_rate.Result) time.Duration {
 	all := count.Window / time.Duration(count.Most) * time.Duration(count.Most-1)
 	return max(state.ResetAfter-all, time.Second)

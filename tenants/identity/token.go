@@ -19,8 +19,7 @@ const (
 	pendingAudience = "palimpsest-code"
 )
 
-// tokens writes and reads the tokens of logins: JWTs (RFC 7519) signed with
-// HMAC-SHA256 whose id is the login's.
+// tokens writes and parses the tokens of logins: JWTs (RFC 7519) signed with HMAC-SHA256 and the login's id.
 type tokens struct {
 	keys [][]byte // the first signs, all verify
 	now  func() time.Time
@@ -38,8 +37,7 @@ func (t tokens) issue(login tenants.Login) (string, error) {
 	return signed, nil
 }
 
-// login returns the user and the login that a token is for, or
-// tenants.ErrLoginEnded for every token that is not valid now.
+// login returns the user and the login of a token, or tenants.ErrLoginEnded for an invalid token.
 func (t tokens) login(token string) (user, login uuid.UUID, err error) {
 	for _, key := range t.keys {
 		var claims jwt.RegisteredClaims
@@ -60,7 +58,7 @@ func (t tokens) login(token string) (user, login uuid.UUID, err error) {
 	return uuid.Nil, uuid.Nil, tenants.ErrLoginEnded
 }
 
-// pendingClaims are what the token of a log-in that waits for its code says: whose
+// pendingClaims are the claims of a token for a login that waits for its code. They name the person whose
 // password was right.
 type pendingClaims struct {
 	jwt.RegisteredClaims
@@ -86,7 +84,7 @@ func (t tokens) issuePending(user tenants.User, password string, signOn tenants.
 	return signed, nil
 }
 
-// pending returns what a token of issuePending says, or tenants.ErrLoginEnded.
+// pending returns the claims of a token from issuePending, or tenants.ErrLoginEnded.
 func (t tokens) pending(token string) (pendingClaims, error) {
 	for _, key := range t.keys {
 		var claims pendingClaims
@@ -104,7 +102,7 @@ func (t tokens) pending(token string) (pendingClaims, error) {
 	return pendingClaims{}, tenants.ErrLoginEnded
 }
 
-// fingerprint returns what tells a password's hash from others and nothing of it.
+// fingerprint returns an identifier of a password's hash that does not reveal the hash.
 func fingerprint(passwordHash string) string {
 	sum := sha256.Sum256([]byte("palimpsest fingerprint " + passwordHash))
 	return hex.EncodeToString(sum[:16])

@@ -9,8 +9,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// WorkspaceStore keeps workspaces and who belongs to them. What its methods return
-// is told by those of Workspaces with their names.
+// WorkspaceStore stores workspaces and their members. The methods of Workspaces with the same names document
+// its return values.
 type WorkspaceStore interface {
 	tenants.Members
 
@@ -23,26 +23,25 @@ type WorkspaceStore interface {
 	LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error
 }
 
-// Workspaces makes and names workspaces, and keeps who belongs to them.
+// Workspaces creates and renames workspaces, and manages their members.
 type Workspaces struct {
 	store  WorkspaceStore
-	most   int // that one person may own; 0 for any number
+	most   int // that one person may own; 0 means no limit
 	forget func()
 }
 
-// Workspaces returns what keeps the workspaces of the people that the service knows.
+// Workspaces returns the workspaces of the service's users.
 func (s *Service) Workspaces() Workspaces {
 	return Workspaces{store: s.store, most: s.signUps.Workspaces, forget: s.Forget}
 }
 
-// WorkspaceName returns what a workspace is called.
+// WorkspaceName returns the name of a workspace.
 func (w Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
 	return w.store.WorkspaceName(ctx, workspace)
 }
 
-// CreateWorkspace creates a workspace that a login's user owns, and has the login
-// work in it. What a person can mend is a tenants.Invalid of the field workspace. It
-// returns tenants.ErrSignOnOnly for a login that opens another workspace only.
+// CreateWorkspace creates a workspace owned by a login's user, and switches the login to it. Bad input is a
+// tenants.Invalid for workspace. It returns tenants.ErrSignOnOnly for a login limited to another workspace.
 func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
 	if !login.SignOn.IsZero() {
 		return tenants.Workspace{}, tenants.ErrSignOnOnly
@@ -58,9 +57,9 @@ func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, na
 	return created, w.Enter(ctx, login, created.ID)
 }
 
-// Enter has a login work in another workspace of its user, from its next request on,
-// everywhere. It returns tenants.ErrNotFound for a workspace that the user does not
-// belong to, and tenants.ErrSignOnOnly for one that the login does not open.
+// Enter switches a login to another workspace of its user, from its next request on, everywhere. It returns
+// tenants.ErrNotFound for a workspace without a membership, and tenants.ErrSignOnOnly for one outside the
+// login's limit.
 func (w Workspaces) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
 	if !login.SignOn.IsZero() && login.SignOn != workspace {
 		return tenants.ErrSignOnOnly
@@ -72,8 +71,7 @@ func (w Workspaces) Enter(ctx context.Context, login tenants.Login, workspace te
 	return nil
 }
 
-// RenameWorkspace gives a workspace another name. What a person can mend is a
-// tenants.Invalid of the field workspace.
+// RenameWorkspace renames a workspace. Bad input is a tenants.Invalid for workspace.
 func (w Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
 	name, err := checkWorkspace(name)
 	if err != nil {
@@ -86,9 +84,8 @@ func (w Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.Works
 	return nil
 }
 
-// Leave ends someone's own membership of the workspace that they work in. Their API
-// keys there are revoked, or stay. It returns tenants.ErrLastOwner where no one else
-// owns the workspace.
+// Leave ends someone's own membership of their current workspace. Their API keys there are revoked or kept.
+// It returns tenants.ErrLastOwner for the workspace's last owner.
 func (w Workspaces) Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error {
 	if err := w.store.LeaveWorkspace(ctx, who.User.ID, who.Workspace.ID, revokeKeys); err != nil {
 		return fmt.Errorf("leave: %w", err)
@@ -97,7 +94,7 @@ func (w Workspaces) Leave(ctx context.Context, who tenants.Principal, revokeKeys
 	return nil
 }
 
-// Members returns the people of a workspace, in the order in which they joined.
+// Members returns the members of a workspace in the order of joining.
 func (w Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
 	members, err := w.store.Members(ctx, workspace)
 	if err != nil {
@@ -106,9 +103,8 @@ func (w Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) 
 	return members, nil
 }
 
-// ChangeRole gives a member another role, on behalf of the context's actor. It
-// returns tenants.ErrNotFound for who is no member, a tenants.Invalid for no role,
-// tenants.ErrDenied, and tenants.ErrLastOwner.
+// ChangeRole gives a member another role, on behalf of the context's actor. It returns tenants.ErrNotFound
+// for non-members, a tenants.Invalid for an invalid role, tenants.ErrDenied, and tenants.ErrLastOwner.
 func (w Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	if err := w.store.ChangeRole(ctx, workspace, user, role); err != nil {
 		return fmt.Errorf("change role: %w", err)
@@ -117,10 +113,9 @@ func (w Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceI
 	return nil
 }
 
-// RemoveMember ends a membership and the logins that work in the workspace, on behalf
-// of the context's actor. The member's API keys there are revoked, or stay. It
-// returns tenants.ErrNotFound for who is no member, tenants.ErrDenied, and
-// tenants.ErrLastOwner.
+// RemoveMember ends a membership and the logins in the workspace, on behalf of the context's actor. The
+// member's API keys there are revoked or kept. It returns tenants.ErrNotFound for non-members,
+// tenants.ErrDenied, and tenants.ErrLastOwner.
 func (w Workspaces) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	if err := w.store.RemoveMember(ctx, workspace, user, revokeKeys); err != nil {
 		return fmt.Errorf("remove: %w", err)
@@ -129,8 +124,8 @@ func (w Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspac
 	return nil
 }
 
-// lastUsed returns the membership whose workspace someone used last; the one that
-// is oldest if that is not known, and none if absent.
+// lastUsed returns the membership of the last used workspace, the first one if unknown, or the zero value
+// without memberships.
 func lastUsed(memberships []tenants.Membership) tenants.Membership {
 	var last tenants.Membership
 	for i, membership := range memberships {

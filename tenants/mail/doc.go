@@ -1,4 +1,3 @@
-// Package mail delivers the mails that wait to be sent: over SMTP, again and again
-// until the server takes them or days have gone by. Without a server nothing is sent;
-// the mails are kept for the person who runs the product to read.
+// Package mail delivers queued mails over SMTP. It retries until the server accepts them or days have passed.
+// Without a server it sends no mails but stores them, so that the operator can read them.
 package mail

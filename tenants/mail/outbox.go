@@ -13,35 +13,34 @@ import (
 
 const (
 	batch    = 50               // mails of one pass
-	lease    = 10 * time.Minute // in which a pass that took mails has sent them, or died
-	minPause = time.Minute      // before a mail is tried again …
+	lease    = 10 * time.Minute // a pass that took mails has sent them by then, or died
+	minPause = time.Minute      // before a retry …
 	maxPause = 6 * time.Hour    // … doubled each time, up to this
 
-	// GiveUpAfter is how old a mail gets before it is not tried again.
+	// GiveUpAfter is the age at which a mail is abandoned.
 	GiveUpAfter = 3 * 24 * time.Hour
 )
 
-// Every is how often waiting mails are looked for where nothing says that there are any,
-// Timeout how long one pass may take.
+// Every is the interval between checks for waiting mails without a notification. Timeout bounds one pass.
 const (
 	Every   = 30 * time.Second
 	Timeout = 5 * time.Minute
 )
 
-// The outcomes of a try to send a mail.
+// The outcomes of sending a mail.
 const (
 	Sent    = "sent"
-	Failed  = "failed"   // and will be tried again
+	Failed  = "failed"   // will be retried
 	Refused = "refused"  // permanently rejected, by us or by the server
 	GivenUp = "given_up" // too old
 	Kept    = "kept"     // there is no server
 )
 
-// Store keeps the mails that wait.
+// Store stores waiting mails.
 type Store interface {
-	// TakeMails returns mails that are due, which no one else gets before until.
+	// TakeMails returns due mails and reserves them until a time.
 	TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error)
-	// KeepMails returns those that are due, which nobody gets again.
+	// KeepMails returns due mails and takes them out of the queue.
 	KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error)
 	// Mails returns all, the newest first.
 	Mails(ctx context.Context, limit int) ([]tenants.WaitingMail, error)
@@ -50,18 +49,18 @@ type Store interface {
 	DropMails(ctx context.Context, before time.Time) error
 }
 
-// Config is what an Outbox works with.
+// Config holds the dependencies of an Outbox.
 type Config struct {
 	Store   Store
-	Answer  func(ctx context.Context) error // writes the mails that people ask for by their address
+	Answer  func(ctx context.Context) error // writes the mails for requests by address
 	Sender  tenants.MailSender              // nil: mails are kept
-	ReadAt  func() string                   // returns the address where mails are read that are kept; empty: nowhere
+	ReadAt  func() string                   // returns the URL where kept mails are read; "" if absent
 	Observe func(outcome string)
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
-// Outbox sends the mails that wait.
+// Outbox sends waiting mails.
 type Outbox struct{ config Config }
 
 // NewOutbox returns an Outbox.
@@ -72,8 +71,8 @@ func NewOutbox(config Config) *Outbox {
 	return &Outbox{config: config}
 }
 
-// Pass writes the mails that were asked for and sends what is due. What cannot be sent
-// waits for a later pass, or is abandoned; neither is an error.
+// Pass writes the requested mails and sends due ones. A mail that fails waits for a later pass or is
+// abandoned; neither is an error.
 func (o *Outbox) Pass(ctx context.Context) error {
 	written := o.config.Answer(ctx)
 	if o.config.Sender == nil {
@@ -93,8 +92,7 @@ func (o *Outbox) Pass(ctx context.Context) error {
 	}
 }
 
-// Kept returns the mails that nobody was sent, the newest first, those that were asked
-// for just now among them.
+// Kept returns the unsent mails, the newest first, including the ones that were just requested.
 func (o *Outbox) Kept(ctx context.Context) ([]tenants.WaitingMail, error) {
 	if err := o.Pass(ctx); err != nil {
 		return nil, err
@@ -102,7 +100,7 @@ func (o *Outbox) Kept(ctx context.Context) ([]tenants.WaitingMail, error) {
 	return o.config.Store.Mails(ctx, batch)
 }
 
-// keep keeps what would be sent.
+// keep stores the mails that would be sent.
 func (o *Outbox) keep(ctx context.Context) error {
 	now := o.config.Now()
 	mails, err := o.config.Store.KeepMails(ctx, now)
@@ -124,7 +122,7 @@ func (o *Outbox) readAt() string {
 	return o.config.ReadAt()
 }
 
-// try sends one mail and says what becomes of it. An error is the store's.
+// try sends one mail and records its outcome. An error comes from the store.
 func (o *Outbox) try(ctx context.Context, mail tenants.WaitingMail) error {
 	if mail.Shut {
 		o.config.Observe(GivenUp)

@@ -24,7 +24,7 @@ const (
 	maxSubject  = 200 // characters
 )
 
-// errRefused says that a mail will never be taken: there is no use in trying again.
+// errRefused says that a mail is permanently rejected, so that a retry is useless.
 var errRefused = errors.New("mail is permanently rejected")
 
 // SMTP hands mails over to a server.
@@ -34,10 +34,10 @@ type SMTP struct {
 	options []gomail.Option
 }
 
-// NewSMTP returns an SMTP for the server of a URL, smtp://user:password@host:587 or
-// smtps://…:465, and the sender "Name <address>", which the URL's parameter from
-// overrides. A password goes over TLS only, unless the server is this machine. Roots
-// says whom to trust, nil: whom the system trusts. An error never shows the URL.
+// NewSMTP returns an SMTP for the server of a URL, smtp://user:password@host:587 or smtps://…:465, and the
+// sender "Name <address>", which the URL's parameter from overrides. It sends a password over TLS only,
+// unless the server is this machine. roots are the trusted certificates; nil means the system's. Errors never
+// contain the URL.
 func NewSMTP(rawURL, from string, roots *tls.Config) (*SMTP, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "smtp" && parsed.Scheme != "smtps" {
@@ -79,8 +79,7 @@ func NewSMTP(rawURL, from string, roots *tls.Config) (*SMTP, error) {
 	return &SMTP{host: parsed.Hostname(), from: *sender, options: options}, nil
 }
 
-// Send hands a mail over. Its id becomes the message's, so that a mail that was taken
-// twice can be known.
+// Send hands a mail over. The message has the mail's id, so that duplicates can be recognized.
 func (s *SMTP) Send(ctx context.Context, id uuid.UUID, wanted tenants.Mail) error {
 	message, err := s.message(id, wanted)
 	if err != nil {
@@ -96,9 +95,9 @@ func (s *SMTP) Send(ctx context.Context, id uuid.UUID, wanted tenants.Mail) erro
 	}
 	defer func() { _ = connection.Close() }()
 	err = client.SendWithSMTPClient(connection, message)
-	_ = connection.Quit() // the server has taken the mail by then, or has not
+	_ = connection.Quit() // the server has already accepted or rejected the mail
 	if failure, is := errors.AsType[*gomail.SendError](err); is {
-		// Its text would show the recipient.
+		// The error's own text would contain the recipient.
 		answered := fmt.Errorf("mail server %s answered %d at step %d", s.host, failure.ErrorCode(), failure.Reason)
 		if failure.Reason == gomail.ErrSMTPRcptTo && !failure.IsTemp() {
 			return errors.Join(errRefused, answered)
@@ -111,7 +110,7 @@ func (s *SMTP) Send(ctx context.Context, id uuid.UUID, wanted tenants.Mail) erro
 	return nil
 }
 
-// Check connects to the server, starts TLS and logs in, and sends nothing. An error shows no
+// Check connects to the server, starts TLS and logs in, without sending a mail. Errors do not contain the
 // password.
 func (s *SMTP) Check(ctx context.Context) error {
 	client, err := gomail.NewClient(s.host, s.options...)
@@ -122,13 +121,13 @@ func (s *SMTP) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mail server %s: %w", s.host, err)
 	}
-	_ = connection.Quit() // the login counts
+	_ = connection.Quit() // only the login matters
 	_ = connection.Close()
 	return nil
 }
 
-// message returns a mail as it is sent. What would end a header's line is refused, as
-// more headers might follow it.
+// message returns the message for a mail. It refuses line breaks in headers because they could inject further
+// headers.
 func (s *SMTP) message(id uuid.UUID, wanted tenants.Mail) (*gomail.Msg, error) {
 	recipient, err := mail.ParseAddress(wanted.To)
 	if err != nil || recipient.Address != wanted.To || !isLine(wanted.To) {
@@ -150,7 +149,7 @@ func (s *SMTP) message(id uuid.UUID, wanted tenants.Mail) (*gomail.Msg, error) {
 	return message, nil
 }
 
-// isLine reports whether a text can stand in a header.
+// isLine reports whether a text is safe in a header.
 func isLine(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) }
 
 func isLoopback(host string) bool {

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// purpose is what a challenge is for.
+// purpose is the purpose of a challenge.
 type purpose string
 
 const (
@@ -22,14 +22,13 @@ const (
 	toFollow   purpose = "follow password" // as second factor
 )
 
-// about is what a challenge is sealed for.
+// about is the context to which challenges are sealed.
 const about = "challenge of a passkey"
 
-// challengeBytes is what a challenge is long; the specification asks for 16 or more.
+// challengeBytes is the length of a challenge; the specification requires at least 16.
 const challengeBytes = 32
 
-// asked is a challenge with what it is for. The browser that is to answer it holds it,
-// sealed.
+// asked is a challenge with its purpose. The browser that must answer it holds it sealed.
 type asked struct {
 	For       purpose   `json:"for"`
 	Challenge []byte    `json:"challenge"`
@@ -39,13 +38,13 @@ type asked struct {
 	Until     time.Time `json:"until"`
 }
 
-// hash is what is kept of an answered challenge.
+// hash is the stored hash of an answered challenge.
 func (a asked) hash() []byte {
 	sum := sha256.Sum256(a.Challenge)
 	return sum[:]
 }
 
-// ask makes a challenge and returns it as the browser holds it.
+// ask creates a challenge and returns it with its sealed form for the browser.
 func (s *Service) ask(a asked) (asked, string, error) {
 	a.Challenge, a.Until = make([]byte, challengeBytes), s.Now().Add(tenants.PasskeyAge)
 	_, _ = rand.Read(a.Challenge) // never fails
@@ -60,7 +59,7 @@ func (s *Service) ask(a asked) (asked, string, error) {
 	return a, base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// open returns what the browser held, or a tenants.ErrPasskey.
+// open returns the browser's challenge, or a tenants.ErrPasskey.
 func (s *Service) open(held string, wanted purpose) (asked, error) {
 	if !s.IsOn() {
 		return asked{}, fmt.Errorf("%w: passkeys are off", tenants.ErrPasskey)

@@ -13,9 +13,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Ask returns what the browser of someone who is not known yet is asked, as JSON, and
-// what it must hold until it answers with LogIn. It returns tenants.ErrPasskey where
-// passkeys are off.
+// Ask returns the options for the browser of an unknown person, as JSON, and the state that it must hold
+// until it answers with LogIn. It returns tenants.ErrPasskey if passkeys are off.
 func (s *Service) Ask() (options []byte, held string, err error) {
 	if !s.IsOn() {
 		return nil, "", fmt.Errorf("%w: passkeys are off", tenants.ErrPasskey)
@@ -32,9 +31,9 @@ func (s *Service) Ask() (options []byte, held string, err error) {
 	return options, held, err
 }
 
-// LogIn logs in anyone who has a passkey that answers what the browser held, and returns
-// their login's token. Their device has verified them, so nothing else is asked for. It
-// returns tenants.ErrPasskey, or a tenants.TooMany.
+// LogIn logs in anyone with a passkey that answers the held challenge, and returns their login's token. It
+// needs no second factor because the device has verified its user. It returns tenants.ErrPasskey, or a
+// tenants.TooMany.
 func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error) {
 	return s.throttled(ctx, func() (string, error) {
 		under, err := s.open(held, toLogIn)
@@ -65,10 +64,9 @@ func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (to
 	})
 }
 
-// AskSecond returns what the browser of someone who has typed their password is asked,
-// as JSON, and what it must hold until it answers with LogInSecond. It returns
-// tenants.ErrLoginEnded for a log-in that waited too long, and tenants.ErrPasskey for
-// someone without a passkey.
+// AskSecond returns the options for the browser of someone who has typed their password, as JSON, and the
+// state that it must hold until it answers with LogInSecond. It returns tenants.ErrLoginEnded for an expired
+// log-in, and tenants.ErrPasskey for someone without a passkey.
 func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte, held string, err error) {
 	user, err := s.Accounts.Pending(ctx, pending)
 	if err != nil {
@@ -93,9 +91,8 @@ func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte
 	return options, held, err
 }
 
-// LogInSecond logs in someone who has typed their password and whose passkey answers
-// what the browser held. It returns what LogIn does, and tenants.ErrLoginEnded for a
-// log-in that waited too long.
+// LogInSecond logs in someone who has typed their password and whose passkey answers the held challenge. It
+// returns the errors of LogIn, and tenants.ErrLoginEnded for an expired log-in.
 func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error) {
 	user, err := s.Accounts.Pending(ctx, pending)
 	if err != nil {
@@ -129,8 +126,8 @@ func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAg
 	})
 }
 
-// second returns what the browser of a known person is asked. The password has told who
-// they are, so their device need not.
+// second returns the options for a known person's browser. Their device need not verify them because the
+// password has.
 func (s *Service) second(under asked, person owner) (*protocol.CredentialAssertion, *webauthn.SessionData, error) {
 	assertion, session, err := s.relying.BeginLogin(person, webauthn.WithChallenge(under.Challenge), webauthn.WithUserVerification(protocol.VerificationPreferred))
 	if err != nil {
@@ -139,8 +136,8 @@ func (s *Service) second(under asked, person owner) (*protocol.CredentialAsserti
 	return assertion, session, nil
 }
 
-// admit logs in the owner of a passkey that has answered. One whose count has not risen
-// was copied: it is refused from now on, and this log-in with it (level 3, section 6.1.1).
+// admit logs in the owner of a passkey after its answer. If the passkey's count has not risen, it was copied:
+// this log-in and all later ones are refused (level 3, section 6.1.1).
 func (s *Service) admit(ctx context.Context, under asked, person owner, credential *webauthn.Credential, userAgent string) (string, error) {
 	var used tenants.Passkey
 	for _, passkey := range person.passkeys {
@@ -167,7 +164,7 @@ func (s *Service) admit(ctx context.Context, under asked, person owner, credenti
 	return token, err
 }
 
-// owner returns someone with their passkeys, or tenants.ErrPasskey for nobody.
+// owner returns a user with their passkeys, or tenants.ErrPasskey if the user does not exist.
 func (s *Service) owner(ctx context.Context, user uuid.UUID) (owner, error) {
 	found, passkeys, err := s.Store.PasskeyOwner(ctx, user)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -176,7 +173,7 @@ func (s *Service) owner(ctx context.Context, user uuid.UUID) (owner, error) {
 	return owner{user: found, passkeys: passkeys}, err
 }
 
-// throttled counts refused passkeys by the place that they come from.
+// throttled counts refused passkeys by place.
 func (s *Service) throttled(ctx context.Context, try func() (string, error)) (string, error) {
 	const attempt = "passkeys"
 	if err := s.Throttle.Check(ctx, attempt); err != nil {

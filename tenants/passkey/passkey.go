@@ -1,9 +1,8 @@
-// Package passkey lets people make passkeys and log in with them: in place of a
-// password, or after it (Web Authentication, level 3).
+// Package passkey lets people create passkeys and log in with them: in place of a password, or after it (Web
+// Authentication, level 3).
 //
-// What a browser is asked is a challenge. It is kept by the browser that is to answer,
-// sealed, with whom and what it is for; the database keeps the answered ones, so that
-// none is good twice.
+// The browser that must answer a challenge holds it sealed, with its person and purpose. The database stores
+// answered challenges, so that each works only once.
 package passkey
 
 import (
@@ -24,7 +23,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Store keeps passkeys. What its methods return is told by those of tenantsdb.Factors.
+// Store stores passkeys. The methods of tenantsdb.Factors document its return values.
 type Store interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error)
@@ -37,57 +36,54 @@ type Store interface {
 	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error
 }
 
-// Accounts knows people and opens logins.
+// Accounts finds people and opens logins.
 type Accounts interface {
-	// ConfirmPassword returns a tenants.Invalid that names password, or a
-	// tenants.TooMany.
+	// ConfirmPassword returns a tenants.Invalid for password, or a tenants.TooMany.
 	ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error
-	// Pending returns who has typed their password, or tenants.ErrLoginEnded.
+	// Pending returns the person who has typed their password, or tenants.ErrLoginEnded.
 	Pending(ctx context.Context, pending string) (tenants.User, error)
 	// OpenWithPasskey returns the token of a login, or tenants.ErrWrongLogin for someone
 	// who must verify their address first.
 	OpenWithPasskey(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error)
-	// NewRecoveryCodes returns codes and what is kept of them.
+	// NewRecoveryCodes returns codes and their stored hashes.
 	NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte)
-	// FactorMail returns what a person is told about a change of a passkey that is named, or
-	// of their recovery codes.
+	// FactorMail returns the notice about a change of the named passkey, or of the recovery codes.
 	FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail
 	// Forget makes the next use of every token ask the store.
 	Forget()
 }
 
-// Config is what a Service works with. All must be set.
+// Config holds the dependencies of a Service. All fields are required.
 type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
 	Accounts  Accounts
 	Throttle  tenants.PlaceThrottle
-	PublicURL string // where people reach the product: passkeys are for its host
+	PublicURL string // the product's URL; passkeys are bound to its host
 	Now       func() time.Time
 }
 
-// Service makes passkeys and logs people in with them.
+// Service creates passkeys and logs people in with them.
 type Service struct {
 	Config
 
-	relying *webauthn.WebAuthn // nil: passkeys do not work at the public URL
+	relying *webauthn.WebAuthn // nil if passkeys do not work at the public URL
 	origin  string
 }
 
-// New returns a Service. Where the public URL has no name that a passkey can be for,
-// IsOn returns false.
+// New returns a Service. IsOn returns false if the host of the public URL cannot have passkeys.
 func New(config Config) *Service {
 	s := &Service{Config: config}
 	host, origin := place(config.PublicURL)
 	relying, err := webauthn.New(&webauthn.Config{
 		RPID: host, RPDisplayName: "Palimpsest", RPOrigins: []string{origin},
 		AttestationPreference: protocol.PreferNoAttestation,
-		// What logs in without a password must know its person by itself.
+		// Required because a log-in without a password must find its user through the passkey.
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
 			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
 			UserVerification: protocol.VerificationRequired,
 		},
-		// Some password managers tell more than they were asked.
+		// Some password managers answer with more than was requested.
 		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore,
 	})
 	if host != "" && err == nil {
@@ -96,8 +92,8 @@ func New(config Config) *Service {
 	return s
 }
 
-// place returns the host that passkeys are for and the origin that they are used at. A
-// passkey is for a name, never for an address; this machine has the name localhost.
+// place returns the host and the origin of passkeys. Passkeys need a host name; an IP address does not work.
+// The name of this machine is localhost.
 func place(publicURL string) (host, origin string) {
 	parsed, err := url.Parse(publicURL)
 	if err != nil {
@@ -111,7 +107,7 @@ func place(publicURL string) (host, origin string) {
 		host = "localhost"
 	}
 	if parsed.Scheme != "https" && host != "localhost" {
-		return "", "" // browsers have no passkeys there
+		return "", "" // browsers do not support passkeys there
 	}
 	origin = parsed.Scheme + "://" + host
 	if port := parsed.Port(); port != "" {
@@ -120,15 +116,13 @@ func place(publicURL string) (host, origin string) {
 	return host, origin
 }
 
-// IsOn reports whether passkeys work at the public URL: it must be https with a name, or
-// this machine.
+// IsOn reports whether passkeys work at the public URL, which must be https with a name, or this machine.
 func (s *Service) IsOn() bool { return s.relying != nil }
 
-// Origin returns where passkeys are used; empty if they are off.
+// Origin returns the origin of passkeys; "" if they are off.
 func (s *Service) Origin() string { return s.origin }
 
-// List returns the passkeys of a person, the oldest first, and all that they log in with
-// beside their password.
+// List returns a person's passkeys, the oldest first, and all their second factors.
 func (s *Service) List(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, tenants.Factors, error) {
 	passkeys, err := s.Store.Passkeys(ctx, user)
 	if err != nil {
@@ -138,8 +132,7 @@ func (s *Service) List(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, 
 	return passkeys, factors, err
 }
 
-// Rename gives a passkey another name. It returns a tenants.Invalid that names name, or
-// tenants.ErrNotFound.
+// Rename renames a passkey. It returns a tenants.Invalid for name, or tenants.ErrNotFound.
 func (s *Service) Rename(ctx context.Context, who tenants.Principal, id uuid.UUID, name string) error {
 	name, err := checkName(name)
 	if err != nil {
@@ -148,9 +141,8 @@ func (s *Service) Rename(ctx context.Context, who tenants.Principal, id uuid.UUI
 	return s.Store.RenamePasskey(ctx, who.User.ID, id, name)
 }
 
-// Remove has a passkey of someone who knows their password log nobody in any more, and
-// ends their other logins. It returns a tenants.Invalid that names password, a
-// tenants.TooMany, or tenants.ErrNotFound.
+// Remove deletes a passkey of someone who knows their password, and ends their other logins. It returns a
+// tenants.Invalid for password, a tenants.TooMany, or tenants.ErrNotFound.
 func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error {
 	if err := s.Accounts.ConfirmPassword(ctx, who, password); err != nil {
 		return err
@@ -167,9 +159,8 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id, s.Accounts.FactorMail(who.User, tenants.PasskeyRemoved, passkeys[at].Name))
 }
 
-// RenewCodes returns other recovery codes to someone who knows their password, and has
-// passkeys and no app; those before end. It returns a tenants.Invalid that names
-// password, a tenants.TooMany, or tenants.ErrNotFound for others.
+// RenewCodes replaces the recovery codes of a person who knows their password, and has passkeys and no app.
+// It returns a tenants.Invalid for password, a tenants.TooMany, or tenants.ErrNotFound for others.
 func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error) {
 	if err := s.Accounts.ConfirmPassword(ctx, who, password); err != nil {
 		return nil, err
@@ -185,12 +176,12 @@ func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, passwor
 	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.Accounts.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
-// checkName returns a name as it is kept, or a tenants.Invalid.
+// checkName returns a name in its stored form, or a tenants.Invalid.
 func checkName(name string) (string, error) {
 	return tenants.CheckName("name", name, tenants.MaxPasskeyName)
 }
 
-// owner is a person as the library knows them.
+// owner is a person as a webauthn.User.
 type owner struct {
 	user     tenants.User
 	passkeys []tenants.Passkey
@@ -221,7 +212,7 @@ func (o owner) WebAuthnCredentials() []webauthn.Credential {
 	return credentials
 }
 
-// descriptors returns how the owner's passkeys are named to browsers.
+// descriptors returns the descriptors of the owner's passkeys for browsers.
 func (o owner) descriptors() []protocol.CredentialDescriptor {
 	var all []protocol.CredentialDescriptor
 	for _, credential := range o.WebAuthnCredentials() {
@@ -230,7 +221,7 @@ func (o owner) descriptors() []protocol.CredentialDescriptor {
 	return all
 }
 
-// refused returns why a passkey is refused as a tenants.ErrPasskey.
+// refused wraps the reason in a tenants.ErrPasskey.
 func refused(err error) error {
 	detailed, is := errors.AsType[*protocol.Error](err)
 	if is {

@@ -12,9 +12,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// Start begins to make a passkey for someone who is logged in and knows their password,
-// and returns what their browser must hold. It returns a tenants.Invalid that names name
-// or password, a tenants.TooMany, or tenants.ErrPasskey where passkeys are off.
+// Start begins to create a passkey for a logged-in person who knows their password, and returns the state
+// that their browser must hold. It returns a tenants.Invalid for name or password, a tenants.TooMany, or
+// tenants.ErrPasskey if passkeys are off.
 func (s *Service) Start(ctx context.Context, who tenants.Principal, name, password string) (held string, err error) {
 	if !s.IsOn() {
 		return "", fmt.Errorf("%w: passkeys are off", tenants.ErrPasskey)
@@ -36,8 +36,8 @@ func (s *Service) Start(ctx context.Context, who tenants.Principal, name, passwo
 	return held, err
 }
 
-// Options returns the name of the passkey that is being made, and what the browser is
-// asked to make it from, as JSON. It returns tenants.ErrPasskey if none is being made.
+// Options returns the name of the passkey in creation, and the browser's creation options, as JSON. It
+// returns tenants.ErrPasskey without a creation in progress.
 func (s *Service) Options(ctx context.Context, who tenants.Principal, held string) (name string, options []byte, err error) {
 	under, person, err := s.registering(ctx, who, held)
 	if err != nil {
@@ -51,10 +51,9 @@ func (s *Service) Options(ctx context.Context, who tenants.Principal, held strin
 	return under.Name, options, err
 }
 
-// Register keeps the passkey that a browser has made, as JSON, and ends the person's
-// other logins. Where it is their first second factor it returns recovery codes, which
-// are not kept. It returns tenants.ErrPasskey for what proves nothing, and
-// tenants.ErrConflict for a passkey that is kept already.
+// Register stores a browser's new passkey, as JSON, and ends the person's other logins. For their first
+// second factor it returns recovery codes, which are stored hashed. It returns tenants.ErrPasskey for an
+// invalid answer, and tenants.ErrConflict for a passkey that exists already.
 func (s *Service) Register(ctx context.Context, who tenants.Principal, held, answer string) (codes []string, err error) {
 	under, person, err := s.registering(ctx, who, held)
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *Service) Register(ctx context.Context, who tenants.Principal, held, ans
 	return codes, nil
 }
 
-// registering returns what a browser held for a login, and whose it is.
+// registering returns the challenge that a login's browser held, and its owner.
 func (s *Service) registering(ctx context.Context, who tenants.Principal, held string) (asked, owner, error) {
 	under, err := s.open(held, toRegister)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *Service) registering(ctx context.Context, who tenants.Principal, held s
 	return under, owner{user: who.User, passkeys: passkeys}, err
 }
 
-// creation returns what a browser is asked with a challenge that was made before.
+// creation returns the browser's creation options for an existing challenge.
 func (s *Service) creation(under asked, person owner) (*protocol.CredentialCreation, *webauthn.SessionData, error) {
 	creation, session, err := s.relying.BeginRegistration(person, webauthn.WithExclusions(person.descriptors()),
 		func(options *protocol.PublicKeyCredentialCreationOptions) error {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// emails finds mail addresses as people write them: a dot-atom (RFC 5322) or letters of any script
-// (RFC 6531) before the @, and a domain below a suffix that exists, or one that companies use inside.
+// emails finds mail addresses: a dot-atom (RFC 5322) or letters of any script (RFC 6531) before the @, and a
+// domain below an existing suffix, or one that companies use internally.
 func emails(text string) []span {
 	var found []span
 	for at := 0; ; {
@@ -28,7 +28,7 @@ func emails(text string) []span {
 	}
 }
 
-// addressAround returns where the address with an @ begins and ends; twice the same if it isn't one.
+// addressAround returns the bounds of the address with an @; equal if it is not an address.
 func addressAround(text string, at int) (from, to int) {
 	from = at
 	for from > 0 {
@@ -61,7 +61,7 @@ func isWord(letter rune) bool {
 	return letter != utf8.RuneError && (unicode.IsLetter(letter) || unicode.IsDigit(letter) || unicode.IsMark(letter))
 }
 
-// isDomain reports whether mail may go to a domain.
+// isDomain reports whether a domain can receive mail.
 func isDomain(domain string) bool {
 	domain = strings.ToLower(domain)
 	dot := strings.LastIndexByte(domain, '.')

@@ -9,9 +9,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// JSON returns a message in the JSON of any wire format without personal data in its texts, and how many pieces of each kind it had. Where nothing is replaced, raw is returned as it is,
-// and the bytes between replaced texts stay. What the protocol needs stays: ids, types, tools' names,
-// signatures, files in base64. raw must be valid JSON.
+// JSON redacts the texts of a message in the JSON of any wire format, and returns the number of pieces per
+// kind. It returns raw itself if it replaces nothing, and keeps the bytes between replaced texts. It keeps
+// the protocol's values: ids, types, tools' names, signatures, files in base64. raw must be valid JSON.
 func (r *Redactor) JSON(raw []byte) (redacted []byte, found map[string]int) {
 	if r == nil {
 		return raw, nil
@@ -53,7 +53,7 @@ func (p *pass) value(one member, text string) string {
 	return p.text(text)
 }
 
-// isUsers reports whether a message that names someone is the user's.
+// isUsers reports whether a message with a name is the user's.
 func isUsers(raw []byte) bool {
 	if !bytes.Contains(raw, []byte(`"name"`)) {
 		return false
@@ -64,10 +64,10 @@ func isUsers(raw []byte) bool {
 	return json.Unmarshal(raw, &message) == nil && message.Role == "user"
 }
 
-// mostPeople bounds the names of a message that are looked for all over it: each costs time.
+// mostPeople bounds the names searched for in the whole message, because each costs time.
 const mostPeople = 100
 
-// peopleIn returns the first names of several words that stand before mail addresses in a message.
+// peopleIn returns the first names of several words before mail addresses in a message.
 func peopleIn(raw []byte) []string {
 	if bytes.IndexByte(raw, '@') < 0 && !bytes.Contains(raw, []byte(`\u0040`)) {
 		return nil
@@ -86,15 +86,15 @@ func peopleIn(raw []byte) []string {
 	return names
 }
 
-// member is a text of a message that people may have written.
+// member is a text of a message that may be written by people.
 type member struct {
-	from, to int    // with its quotation marks
+	from, to int    // with its quotes
 	depth    int    // of objects and lists around it
-	name     string // of the member that holds it, of the nearest object
+	name     string // name of its member, in the nearest object
 	isInput  bool   // it is part of a tool call's arguments
 }
 
-// protocol are the members that hold no text of a person.
+// protocol returns the members that do not contain people's text.
 func protocol() map[string]bool {
 	return map[string]bool{
 		"type": true, "id": true, "role": true, "model": true, "status": true, "signature": true, "thought_signature": true, "data": true, "file_data": true,
@@ -141,7 +141,7 @@ func texts(raw []byte) func(yield func(member) bool) {
 	}
 }
 
-// object is an object or a list that is being read.
+// object is a JSON object or list during parsing.
 type object struct {
 	isList, hasName bool
 	name            string // of the member; of a list, of the one that holds it
@@ -158,7 +158,7 @@ func textOf(open []object, from, to int) member {
 
 func isFile(quoted []byte) bool { return bytes.HasPrefix(quoted, []byte(`"data:`)) }
 
-// stringEnd returns where the string ends that begins at a place.
+// stringEnd returns the end of the string that begins at a position.
 func stringEnd(raw []byte, from int) int {
 	for at := from + 1; at < len(raw); at++ {
 		switch raw[at] {
@@ -171,7 +171,7 @@ func stringEnd(raw []byte, from int) int {
 	return len(raw)
 }
 
-// unquoted returns what a string of JSON says.
+// unquoted returns the value of a JSON string.
 func unquoted(raw []byte) string {
 	if len(raw) < 2 {
 		return ""
@@ -186,13 +186,13 @@ func unquoted(raw []byte) string {
 	return text
 }
 
-// quoted returns a text as a string of JSON.
+// quoted returns a text as a JSON string.
 func quoted(text string) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(text) != nil {
-		return []byte(`""`) // a string always has a form
+		return []byte(`""`) // strings can always be encoded
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

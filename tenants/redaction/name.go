@@ -10,10 +10,10 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// displayName is a name before an address in angle brackets.
+// displayName matches a name before an address in angle brackets.
 var displayName = expression.New(`(?:"([^"\n]{2,60})"|(\p{Lu}[\p{L}\p{M}'’.-]*(?: [\p{L}\p{M}'’.-]+){0,3})) ?<$`)
 
-// displayNames finds the names that stand before addresses: Ada Lovelace <ada@example.com>.
+// displayNames finds the names before addresses: Ada Lovelace <ada@example.com>.
 func displayNames(text string) []span {
 	const most = 160 // bytes before an address
 	var found []span
@@ -40,13 +40,13 @@ func displayNames(text string) []span {
 	return found
 }
 
-// namesIn finds the names of the workspace's list, those before mail addresses, and where else the
-// message has these.
+// namesIn finds the names of the workspace's list, the names before mail addresses, and their other
+// occurrences in the message.
 func (p *pass) namesIn(text string) []span {
 	return append(append(displayNames(text), p.names.in(text)...), p.people.in(text)...)
 }
 
-// nameList is names that are looked for in any case, by their first letters in lowercase.
+// nameList maps lowercase first letters to names, for a search that ignores case.
 type nameList map[rune][]string
 
 func listOf(names []string) nameList {
@@ -57,17 +57,17 @@ func listOf(names []string) nameList {
 		list[first] = append(list[first], name)
 	}
 	for _, alike := range list {
-		slices.SortFunc(alike, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // the longest of those that begin alike
+		slices.SortFunc(alike, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // longer names first
 	}
 	return list
 }
 
-// in finds names that are not part of a longer word.
+// in finds the names that are whole words.
 func (l nameList) in(text string) []span {
 	if len(l) == 0 {
 		return nil
 	}
-	var ascii [utf8.RuneSelf]bool // of letters that a name begins with
+	var ascii [utf8.RuneSelf]bool // first letters of names
 	for first := range l {
 		if first < utf8.RuneSelf {
 			ascii[first] = true
@@ -94,7 +94,7 @@ func (l nameList) in(text string) []span {
 	return found
 }
 
-// at returns the length of the longest name that a text begins with; 0 if it begins with none.
+// at returns the length of the longest name at the beginning of a text; 0 if absent.
 func (l nameList) at(text string, first rune) int {
 	for _, name := range l[first] {
 		length := beginsWith(text, name)
@@ -108,8 +108,8 @@ func (l nameList) at(text string, first rune) int {
 	return 0
 }
 
-// beginsWith returns how much of a text is a name, in any case and with any white space between its
-// words; 0 if the text does not begin with it.
+// beginsWith returns the length of a name at the beginning of a text, in any case and with any white space
+// between its words; 0 if absent.
 func beginsWith(text, name string) int {
 	at := 0
 	for _, wanted := range name {

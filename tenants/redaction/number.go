@@ -8,8 +8,8 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// cards finds numbers of payment cards: of a network's range and length, with the check digit of
-// Luhn, in one piece or in the groups that are printed on cards.
+// cards finds numbers of payment cards: with a network's range and length and a valid Luhn check digit, in
+// one piece or in the groups printed on cards.
 func cards(text string) []span {
 	var found []span
 	for at := 0; at < len(text); {
@@ -28,8 +28,7 @@ func cards(text string) []span {
 	return found
 }
 
-// digitGroups returns the runs of digits from a place on that one blank or dash each sets apart,
-// the same between all.
+// digitGroups returns the runs of digits from a position, separated by single blanks or dashes, all the same.
 func digitGroups(text string, from int) [][2]int {
 	const most = 5
 	var groups [][2]int
@@ -51,8 +50,7 @@ func digitGroups(text string, from int) [][2]int {
 	return groups
 }
 
-// cardEnd returns where the number of a card ends that begins with the first of groups; 0 if it isn't
-// one.
+// cardEnd returns the end of the card number that begins with the first group; 0 if it is not one.
 func cardEnd(text string, groups [][2]int) int {
 	if isCard(text[groups[0][0]:groups[0][1]]) {
 		return groups[0][1]
@@ -72,8 +70,8 @@ func cardEnd(text string, groups [][2]int) int {
 	return 0
 }
 
-// cardForm is the ranges and lengths of the networks: Visa, Mastercard, American Express, Diners
-// Club, Discover, JCB and UnionPay.
+// cardForm matches the ranges and lengths of the networks: Visa, Mastercard, American Express, Diners Club,
+// Discover, JCB and UnionPay.
 var cardForm = expression.New(`^(?:4\d{15}|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|2720\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17})$`)
 
 func isCard(digits string) bool {
@@ -102,7 +100,7 @@ func digitsOf(text string) string {
 	}, text)
 }
 
-// stands reports whether a number is not part of a longer word or number.
+// stands reports whether a number is separate from longer words and numbers.
 func stands(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
@@ -115,14 +113,14 @@ func stands(text string, from, to int) bool {
 // The lengths of phone numbers, in digits.
 const (
 	leastPhone = 7
-	mostPhone  = 15 // by E.164
+	mostPhone  = 15 // in E.164
 )
 
-// american is how North America writes numbers.
+// american matches numbers in the North American form.
 var american = expression.New(`^(?:\([2-9]\d\d\) ?|[2-9]\d\d[-.])[2-9]\d\d[-.]\d{4}$`)
 
-// phones finds phone numbers: valid ones in international form (+49 30 …, 0049 30 …), valid ones as
-// North America writes them, and any number behind a word such as "phone".
+// phones finds phone numbers: valid ones in international form (+49 30 …, 0049 30 …), valid ones in the North
+// American form, and any number after a word such as "phone".
 func phones(text string) []span {
 	var found []span
 	for at := 0; at < len(text); {
@@ -143,8 +141,8 @@ func phones(text string) []span {
 	return found
 }
 
-// phoneEnd returns where what is written like a phone number ends, and how many digits it has: groups
-// of digits with up to two signs between.
+// phoneEnd returns the end of text written like a phone number, and its number of digits: groups of digits
+// with up to two signs between.
 func phoneEnd(text string, from int) (to, digits int) {
 	to = from
 	for at := from; at < len(text) && at-to <= 2 && digits <= mostPhone+len("00"); at++ {
@@ -160,8 +158,8 @@ func phoneEnd(text string, from int) (to, digits int) {
 	return to, digits
 }
 
-// phoneOf returns the phone number in a part of a text, as E.164 where its country is known; "" if it
-// isn't one.
+// phoneOf returns the phone number in a part of a text, as E.164 if its country is known; "" if it is not
+// one.
 func phoneOf(text string, from, to, digits int) string {
 	if digits < leastPhone || digits > mostPhone+len("00") || !stands(text, from, to) {
 		return ""
@@ -185,8 +183,8 @@ func phoneOf(text string, from, to, digits int) string {
 	return ""
 }
 
-// isCalledPhone reports whether a text ends with a word that stands before phone numbers, perhaps
-// with one such as "number" between.
+// isCalledPhone reports whether a text ends with a word that introduces phone numbers, optionally followed by
+// a word such as "number".
 func isCalledPhone(before string) bool {
 	word, before := lastWord(before)
 	if slices.Contains([]string{"number", "no", "nr", "is", "at"}, word) {
@@ -198,8 +196,8 @@ func isCalledPhone(before string) bool {
 	}, word)
 }
 
-// lastWord returns the last word of a text in lowercase, if it stands close to the end and in the same
-// line, and what is before it.
+// lastWord returns the last word of a text in lowercase, if it is close to the end and on the same line, and
+// the text before it.
 func lastWord(text string) (word, before string) {
 	const most = 12 // bytes behind the word, and of signs
 	end := len(text)

@@ -7,14 +7,13 @@ import (
 	"sync"
 )
 
-// planLines are the numbering plans of all countries: on each line a country's code and what its
-// numbers look like behind that. They are those of libphonenumber, which links two megabytes more.
+// planLines are the numbering plans of all countries: each line has a country's code and the pattern of its
+// numbers behind it. They come from libphonenumber, which itself would link two more megabytes.
 //
 //go:embed plans.txt
 var planLines string
 
-// plans returns what the numbers behind each country code look like. A plan is read when it is
-// first asked for.
+// plans returns the pattern of the numbers behind each country code. A pattern is compiled on first use.
 var plans = sync.OnceValue(func() map[string]func() *regexp.Regexp {
 	known := make(map[string]func() *regexp.Regexp)
 	for line := range strings.Lines(planLines) {
@@ -24,8 +23,8 @@ var plans = sync.OnceValue(func() map[string]func() *regexp.Regexp {
 	return known
 })
 
-// validPhone returns a number, given by its digits with the country's code, in the form of E.164; "" if
-// no plan has it.
+// validPhone returns a number, from its digits with the country's code, as E.164; "" if it does not match a
+// plan.
 func validPhone(digits string) string {
 	const longestCode = 3
 	for size := 1; size <= min(longestCode, len(digits)); size++ {
@@ -33,7 +32,7 @@ func validPhone(digits string) string {
 		if !exists {
 			continue
 		}
-		// Many write the zero with which a number is dialed inside its country: +49 (0) 30 …
+		// Many people write the zero for calls within the country: +49 (0) 30 …
 		for _, national := range []string{digits[size:], strings.TrimPrefix(digits[size:], "0")} {
 			if plan().MatchString(national) {
 				return "+" + digits[:size] + national

@@ -1,5 +1,5 @@
-// Package redaction takes secrets out of text that someone will read: logs, and what
-// providers answer. Its Redactor takes personal data out of what a workspace stores.
+// Package redaction removes secrets from text for readers: logs and providers' answers. Its Redactor removes
+// personal data from the text that a workspace stores.
 package redaction
 
 import (
@@ -10,12 +10,12 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// The forms of secrets: of keys of providers, of Palimpsest, of Stripe, of clouds and code hosts, of
-// bearer tokens, of JWTs, private keys in PEM; passwords and keys in URLs; members of JSON that are named like secrets. Our own
-// API keys' prefixes, which logs show, are shorter.
+// The forms of secrets: keys of providers, Palimpsest, Stripe, clouds and code hosts, bearer tokens, JWTs,
+// private keys in PEM; passwords and keys in URLs; JSON members named like secrets. The prefixes of our own
+// API keys, which logs show, are too short to match.
 var (
 	secretForm  = expression.New(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^-]*)`)
 	userInfo    = expression.New(`://[^/\s:@]*:[^/\s@]+@`)
@@ -23,8 +23,8 @@ var (
 	namedSecret = expression.New(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-goog-api-key|x-(?:palimpsest-)?provider-key|cookie|set-cookie|password|(?:client[-_]?)?secret|(?:access[-_]?|refresh[-_]?)?token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
 )
 
-// marks returns strings, at least one of which is in every text that holds a secret: looking
-// for them costs next to nothing. Words in mixed case, as in "bEaReR", are not covered.
+// marks returns strings, at least one of which occurs in every text with a secret, so that most texts skip
+// the slower expressions. Words in mixed case, as in "bEaReR", are not covered.
 func marks() [30]string {
 	return [...]string{
 		"sk-", "rk-", "pk-", "sk_", "rk_", "pk_", ours, "AIza", "whsec_", "eyJ",
@@ -33,17 +33,17 @@ func marks() [30]string {
 	}
 }
 
-// What Palimpsest's API keys begin with, and how long the shortest of them is: the prefix of
-// one stands in the log of every exchange.
+// The prefix of Palimpsest's API keys and the length of the shortest one. The length matters because the log
+// of every exchange shows a key's prefix.
 const (
 	ours         = "plm_"
 	shortestOurs = len("plm_x_") + 12
 )
 
-// Text returns a text without what has the form of a secret.
+// Text removes everything in the form of a secret.
 func Text(text string) string {
 	if len(text) == 36 && uuid.Validate(text) == nil {
-		return text // an id: most of what is logged
+		return text // an id, as most logged texts
 	}
 	if !mayHoldSecret(text) {
 		return text
@@ -62,7 +62,7 @@ func mayHoldSecret(text string) bool {
 	return false
 }
 
-// keys finds what Clean replaces.
+// keys finds the secrets that Clean replaces.
 func keys(text string) []span {
 	var found []span
 	add := func(from, to int) {
@@ -95,10 +95,10 @@ func keys(text string) []span {
 	return found
 }
 
-// Members returns JSON without the values of members that are named like secrets.
+// Members removes the values of JSON members named like secrets.
 func Members(encoded []byte) []byte {
 	return namedSecret.Compiled().ReplaceAll(encoded, []byte(`${1}"`+Redacted+`"`))
 }
 
-// Clean returns a text, JSON or not, without what is a secret by its form or its name.
+// Clean removes secrets, recognized by form or name, from a text, JSON or not.
 func Clean(text string) string { return Text(string(Members([]byte(text)))) }

@@ -12,19 +12,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// Redactor replaces personal data in what was said. In place of each piece stands its kind and a
-// tag, as [email-k7f2m7]: the same tag for the same piece everywhere in a workspace, and another
-// for every other, so that what is compared, searched and counted stays comparable. Nobody without
-// the workspace's key can try out what a tag stands for. Redacting twice is redacting once.
+// Redactor replaces personal data in session text. A replaced piece becomes its kind and a tag, as
+// [email-k7f2m7]. Equal pieces have equal tags in the whole workspace, and different pieces different ones,
+// so that comparison, search and counts still work. Tags cannot be reversed by trial without the workspace's
+// key. Redaction is idempotent.
 //
-// A nil Redactor replaces nothing. One may be used by several goroutines at once.
+// A nil Redactor does not change text. A Redactor may be used by several goroutines at once.
 type Redactor struct {
 	kinds []tenants.RedactionKind
-	names nameList // that the workspace has listed
+	names nameList // listed by the workspace
 	key   []byte
 }
 
-// New returns what redacts for a workspace; nil if it redacts nothing. key makes the tags.
+// New returns the Redactor of a workspace; nil if redaction is off. key makes the tags.
 func New(settings tenants.Redaction, key []byte) *Redactor {
 	if len(settings.Kinds) == 0 {
 		return nil
@@ -46,23 +46,23 @@ func (r *Redactor) Text(text string) string {
 	return (&pass{Redactor: r}).text(text)
 }
 
-// placeholder is what stands in place of a piece of personal data.
+// placeholder matches the replacement of a piece of personal data.
 var placeholder = expression.New(`\[(?:name|email|card|phone|key)-[a-z2-7]{6}\]`)
 
 // pass is one use of a Redactor.
 type pass struct {
 	*Redactor
 
-	people  nameList       // names that the message tells
-	isUsers bool           // the message may name the person who wrote it
+	people  nameList       // names in the message
+	isUsers bool           // the message may contain its author's name
 	found   map[string]int // pieces, by kind
 }
 
-// span is a piece of a text that is to be replaced.
+// span is a piece of a text to replace.
 type span struct {
 	from, to int
 	kind     tenants.RedactionKind
-	piece    string // in the form that makes its tag
+	piece    string // normalized, for its tag
 }
 
 // text replaces the personal data of a text.
@@ -82,7 +82,7 @@ func (p *pass) text(text string) string {
 	return out.String()
 }
 
-// replace counts a piece and returns what stands in its place.
+// replace counts a piece and returns its replacement.
 func (p *pass) replace(kind tenants.RedactionKind, piece string) string {
 	if p.found == nil {
 		p.found = make(map[string]int)
@@ -94,8 +94,8 @@ func (p *pass) replace(kind tenants.RedactionKind, piece string) string {
 	return "[" + string(kind) + "-" + strings.ToLower(tag) + "]"
 }
 
-// spans returns what is to be replaced, in order and without overlaps: of two pieces in the same
-// place, the one of the kind that is looked for first.
+// spans returns the pieces to replace, in order and without overlaps. Of overlapping pieces, it keeps the one
+// whose kind comes first.
 func (p *pass) spans(text string) []span {
 	var all []span
 	for _, find := range []struct {
@@ -124,7 +124,7 @@ func (p *pass) spans(text string) []span {
 	})
 }
 
-// merged returns spans, in order, with those of more that overlap none.
+// merged returns spans, in order, with the ones of more that do not overlap them.
 func merged(spans, more []span) []span {
 	if len(more) == 0 {
 		return spans

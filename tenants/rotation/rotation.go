@@ -1,7 +1,7 @@
-// Package rotation seals again with the newest master key what an older one has sealed, so
-// that the older one can go. Each of its functions returns how much it has sealed again. Once
-// it returns without an error, no older master key is needed for what it looks after. It may
-// run again at any time, beside requests that read the secrets and people who replace them.
+// Package rotation reseals data of older master keys with the newest one, so that the older ones can be
+// removed. Each function returns the number of values that it resealed. After it returns without an error,
+// its data needs no older master key. It may run at any time, alongside requests that read the secrets and
+// people who replace them.
 package rotation
 
 import (
@@ -16,8 +16,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// ProviderKeys seals the secrets of provider keys again. A key that does not open keeps none
-// of the others from it.
+// ProviderKeys reseals the secrets of provider keys. It continues after a key that does not open.
 func ProviderKeys(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int, error) {
 	return inEach(ctx, db, "provider keys", func(workspace tenants.WorkspaceID) (int, error) {
 		keys, err := db.ProviderKeys.ProviderKeys(ctx, workspace)
@@ -43,7 +42,7 @@ func ProviderKeys(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int
 	})
 }
 
-// AlertChannels seals the URLs and secrets of alert channels again.
+// AlertChannels reseals the URLs and secrets of alert channels.
 func AlertChannels(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int, error) {
 	return inEach(ctx, db, "alert channels", func(workspace tenants.WorkspaceID) (int, error) {
 		channels, err := db.Alerts.AlertChannels(ctx, workspace)
@@ -72,7 +71,7 @@ func alertChannel(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault, work
 	return true, db.Alerts.ResealAlertChannel(ctx, workspace, channel.ID, channel.Sealed, sealed)
 }
 
-// SignOns seals the client secrets of single sign-on again.
+// SignOns reseals the client secrets of single sign-on.
 func SignOns(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int, error) {
 	return inEach(ctx, db, "sign-ons", func(workspace tenants.WorkspaceID) (int, error) {
 		needed, err := signOn(ctx, db, safe, workspace)
@@ -101,8 +100,7 @@ func signOn(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault, workspace 
 	return true, db.SignOn.ResealSignOn(ctx, workspace, signOn.Sealed, sealed)
 }
 
-// inEach seals something again in every workspace. What fails in one keeps none of the others
-// from it.
+// inEach reseals something in every workspace. It continues after a workspace that fails.
 func inEach(ctx context.Context, db *tenantsdb.DB, what string, reseal func(workspace tenants.WorkspaceID) (int, error)) (int, error) {
 	workspaces, err := db.Workspaces.AllWorkspaces(ctx)
 	if err != nil {
@@ -117,7 +115,7 @@ func inEach(ctx context.Context, db *tenantsdb.DB, what string, reseal func(work
 	return resealed, errors.Join(failures...)
 }
 
-// SecondFactors seals the secrets of second factors again.
+// SecondFactors reseals the secrets of second factors.
 func SecondFactors(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int, error) {
 	users, err := db.Factors.SecondFactorUsers(ctx)
 	if err != nil {
@@ -152,8 +150,7 @@ func secondFactor(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault, user
 	return true, db.Factors.ResealSecondFactor(ctx, user, factor.Sealed, sealed)
 }
 
-// Proof seals the proof of the database's master key again, and reports whether that was
-// needed.
+// Proof reseals the proof of the database's master key, and reports whether this was needed.
 func Proof(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (bool, error) {
 	needed, err := proof(ctx, db, safe)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 
 const (
 	askTimeout = 10 * time.Second
-	maxAnswer  = 1 << 20 // bytes of an answer that are read
+	maxAnswer  = 1 << 20 // bytes read of an answer
 )
 
-// NewClient returns a client that asks identity providers, where by lets it connect: 10 seconds
-// for an answer of at most 1 MiB, no redirects.
+// NewClient returns a client for identity providers, limited to the addresses that by allows: 10 seconds for
+// an answer of at most 1 MiB, no redirects.
 func NewClient(by *guard.Guard) *http.Client {
 	dialer := &net.Dialer{Timeout: askTimeout, Control: by.Control}
 	return &http.Client{
@@ -28,7 +28,7 @@ func NewClient(by *guard.Guard) *http.Client {
 	}
 }
 
-// bounded cuts answers off.
+// bounded truncates answers.
 type bounded struct{ transport *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxDomains is how many domains a workspace may name.
+// maxDomains bounds the domains of a workspace.
 const maxDomains = 50
 
 // Find returns the single sign-on of a workspace, zero if absent, and its
@@ -26,10 +26,9 @@ func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tena
 	return signOn, domains, err
 }
 
-// Save keeps the single sign-on of a workspace once its provider has answered. It
-// returns a tenants.Invalid that names issuer, client_id, secret or role. It and the other
-// methods that change something return tenants.ErrDenied for who is not an owner, and
-// tenants.ErrLogInAgain.
+// Save stores the single sign-on of a workspace after its provider has answered. It returns a tenants.Invalid
+// for issuer, client_id, secret or role. It and the other methods that change something return
+// tenants.ErrDenied for non-owners, and tenants.ErrLogInAgain.
 func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error {
 	workspace, err := s.changing(who)
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *Service) Save(ctx context.Context, who tenants.Principal, wanted tenant
 	return s.Store.SaveSignOn(ctx, workspace, signOn)
 }
 
-// notInID reports whether a character stands in no client id (RFC 6749, appendix A.1).
+// notInID reports whether a character is not allowed in client ids (RFC 6749, appendix A.1).
 func notInID(r rune) bool { return r < ' ' || r > '~' }
 
 // changing returns the workspace of an owner who may change its single sign-on now.
@@ -92,8 +91,7 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal) error {
 	return s.Store.RemoveSignOn(ctx, workspace)
 }
 
-// Claim keeps a domain that is to be proven. It returns a tenants.Invalid that names
-// domain.
+// Claim stores a domain with a proof token. It returns a tenants.Invalid for domain.
 func (s *Service) Claim(ctx context.Context, who tenants.Principal, domain string) error {
 	workspace, err := s.changing(who)
 	if err != nil {
@@ -114,9 +112,8 @@ func (s *Service) Claim(ctx context.Context, who tenants.Principal, domain strin
 	return s.Store.ClaimDomain(ctx, workspace, domain, strings.ToLower(rand.Text()))
 }
 
-// Prove has a domain count for a workspace if its TXT record is found. It returns
-// tenants.ErrNotFound for a domain that was not claimed, and a tenants.Invalid that
-// names domain.
+// Prove activates a domain for a workspace if its TXT record is found. It returns tenants.ErrNotFound for an
+// unclaimed domain, and a tenants.Invalid for domain.
 func (s *Service) Prove(ctx context.Context, who tenants.Principal, domain string) error {
 	workspace, err := s.changing(who)
 	if err != nil {
@@ -146,7 +143,7 @@ func (s *Service) Prove(ctx context.Context, who tenants.Principal, domain strin
 	return err
 }
 
-// RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
+// RemoveDomain removes a domain from a workspace, or returns tenants.ErrNotFound.
 func (s *Service) RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error {
 	workspace, err := s.changing(who)
 	if err != nil {

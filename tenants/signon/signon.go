@@ -1,5 +1,5 @@
-// Package signon lets the people of a workspace log in where their company knows them
-// (OpenID Connect, with the code flow, PKCE, state and nonce).
+// Package signon logs members in through their company's identity provider (OpenID Connect, with the code
+// flow, PKCE, state and nonce).
 package signon
 
 import (
@@ -21,14 +21,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// Callback is the path that identity providers send people back to.
+// Callback is the path to which identity providers redirect.
 const Callback = "/login/sign-on/callback"
 
-// begunAbout is what a sign-on that is under way is sealed for.
+// begunAbout is the context to which a pending sign-on is sealed.
 const begunAbout = "sign-on under way"
 
-// Store keeps sign-ons and domains. What its methods return is told by those of
-// tenantsdb.SignOn.
+// Store stores sign-ons and domains. The methods of tenantsdb.SignOn document its return values.
 type Store interface {
 	SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error)
 	SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.SignOn) error
@@ -49,7 +48,7 @@ type Logins interface {
 	Forget()
 }
 
-// Config is what a Service works with. All must be set but AllowHTTP.
+// Config holds the dependencies of a Service. All fields except AllowHTTP are required.
 type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
@@ -68,7 +67,7 @@ type Service struct{ Config }
 // New returns a Service.
 func New(config Config) *Service { return &Service{config} }
 
-// begun is a sign-on that is under way; the browser holds it, sealed.
+// begun is a pending sign-on; the browser holds it sealed.
 type begun struct {
 	Workspace tenants.WorkspaceID `json:"workspace"`
 	Issuer    string              `json:"issuer"`
@@ -80,11 +79,10 @@ type begun struct {
 	Until     time.Time           `json:"until"`
 }
 
-// Begin returns where the owner of an address proves who they are, and what the browser
-// must hold until they come back. next is where they want to go. It returns
-// tenants.ErrNotFound if no workspace has sign-on for the address's domain,
-// tenants.ErrSignOn if the provider does not answer as one, and a tenants.TooMany after
-// too much of either from one place.
+// Begin returns the provider's URL for the owner of an address, and the state that the browser must hold
+// until they return to next. It returns tenants.ErrNotFound if no workspace has sign-on for the address's
+// domain, tenants.ErrSignOn if the provider's answer is invalid, and a tenants.TooMany after too many of
+// either from one place.
 func (s *Service) Begin(ctx context.Context, email, next string) (address, held string, err error) {
 	err = s.throttled(ctx, "sign-ons", func() error {
 		address, held, err = s.begin(ctx, email, next)
@@ -123,12 +121,11 @@ func (s *Service) begin(ctx context.Context, email, next string) (address, held 
 	return address, base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
-// Finish logs in anyone who comes back from the provider with a state and a code, with
-// what the browser held, and returns their login's token and where they wanted to go.
-// It returns tenants.ErrSignOn for everything that does not prove who they are, a
-// tenants.TooMany after too much of it from one place, a tenants.CodeNeeded for
-// a person with a second factor, and tenants.ErrSignOnLink for an account that is to be
-// proven by its own password or passkey first. here is whom that browser's session belongs to.
+// Finish logs in anyone who returns from the provider with a state and a code, and with the browser's state
+// held. It returns their login's token and their target page. It returns tenants.ErrSignOn if their identity
+// is not proven, a tenants.TooMany after too many failures from one place, a tenants.CodeNeeded for a person
+// with a second factor, and tenants.ErrSignOnLink for an account that must first be proven by its own
+// password or passkey. here is the person logged in to that browser.
 func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error) {
 	err = s.throttled(ctx, "sign-ons that come back", func() error {
 		token, next, err = s.finish(ctx, here, held, state, code, userAgent)
@@ -137,8 +134,8 @@ func (s *Service) Finish(ctx context.Context, here tenants.Principal, held, stat
 	return token, next, err
 }
 
-// throttled counts refused sign-ons by the place that they come from. Those of a company
-// come from one place, and only those that fail are counted.
+// throttled counts refused sign-ons by place. It counts failures only, because all people of a company come
+// from one place.
 func (s *Service) throttled(ctx context.Context, attempt string, try func() error) error {
 	if err := s.Throttle.Check(ctx, attempt); err != nil {
 		return err
@@ -181,7 +178,7 @@ func (s *Service) finish(ctx context.Context, here tenants.Principal, held, stat
 	return token, under.Next, err
 }
 
-// proven returns whom the provider has proven.
+// proven returns the identity that the provider has proven.
 func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn, code string) (tenants.SignOnProof, error) {
 	provider, config, err := s.provider(ctx, under.Workspace, signOn)
 	if err != nil {
@@ -222,7 +219,7 @@ func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn
 	return tenants.SignOnProof{Issuer: id.Issuer, Subject: id.Subject, Email: email}, nil
 }
 
-// open returns a sign-on that is under way.
+// open returns a pending sign-on.
 func (s *Service) open(held string) (begun, error) {
 	var under begun
 	sealed, err := base64.RawURLEncoding.DecodeString(held)
@@ -242,7 +239,7 @@ func (s *Service) open(held string) (begun, error) {
 	return under, nil
 }
 
-// provider asks the issuer where what is.
+// provider discovers the issuer's endpoints.
 func (s *Service) provider(ctx context.Context, workspace tenants.WorkspaceID, signOn tenants.SignOn) (*oidc.Provider, *oauth2.Config, error) {
 	secret, _, err := s.Sealer.OpenAbout(tenants.AboutSignOn(workspace, signOn.Issuer, signOn.ClientID), signOn.Sealed)
 	if err != nil {
@@ -258,8 +255,8 @@ func (s *Service) provider(ctx context.Context, workspace tenants.WorkspaceID, s
 	}, nil
 }
 
-// withoutBody returns the kind of a failed exchange: what the provider wrote may repeat
-// what it was sent.
+// withoutBody returns the kind of a failed exchange, without the provider's text because that may repeat the
+// request.
 func withoutBody(err error) error {
 	if refused, is := errors.AsType[*oauth2.RetrieveError](err); is {
 		return fmt.Errorf("status %d", refused.Response.StatusCode)
@@ -267,7 +264,7 @@ func withoutBody(err error) error {
 	return err
 }
 
-// checkIssuer returns a tenants.Invalid for what is not a URL of an issuer.
+// checkIssuer returns a tenants.Invalid if issuer is not an issuer's URL.
 func (s *Service) checkIssuer(issuer string) error {
 	parsed, err := url.Parse(issuer)
 	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || strings.Contains(issuer, "#") {

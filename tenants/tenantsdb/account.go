@@ -14,16 +14,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// letterPause is the least time between two letters of a kind to one person that
-// someone asked for by the address alone.
+// letterPause is the minimum time between two letters of a kind to one person, for requests by address.
 const letterPause = time.Minute
 
-// Accounts keeps people: how they sign up, what they are known by, and what they ask for by
-// mail.
+// Accounts stores people: their sign-ups, addresses, passwords and requests by mail.
 type Accounts struct{ *core }
 
-// AskAccount keeps what someone asked for by an address. It does the same for every
-// address.
+// AskAccount stores a request by an address. It does the same for known and unknown addresses.
 func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
 	err := db.unscoped(ctx, func(tx *gorm.DB) error {
 		err := tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
@@ -36,8 +33,7 @@ func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountReques
 	return batchdb.Wrapf(err, "keep the request to %s", request.Kind)
 }
 
-// AccountRequests returns what people asked for and was not answered, the oldest
-// first.
+// AccountRequests returns unanswered requests, the oldest first.
 func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
 	var rows []requestRow
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
@@ -46,11 +42,10 @@ func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.Ac
 	return each(rows, (*requestRow).toRequest), batchdb.Wrapf(err, "account requests")
 }
 
-// AnswerRequest does what someone asked for and sends them the letter, or only the
-// mail known where a sign-up names an address that is known. No one is written to who
-// has no account, or has proven the address that they asked to prove. A request that
-// was answered before comes to nothing. A sign-up for the first person alone that
-// someone was before is left as it is: tenants.ErrNotFirst.
+// AnswerRequest performs a request and sends its letter, or only the mail known if a sign-up names a known
+// address. It sends no mail to people without an account, or for an address that is already verified. A
+// request that was answered before has no effect. A sign-up for the first person alone stays in the queue if
+// another was first: tenants.ErrNotFirst.
 func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail, known tenants.Mail) error {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
@@ -77,7 +72,7 @@ func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountReq
 	return batchdb.Wrapf(err, "answer the request to %s", request.Kind)
 }
 
-// DropRequest takes a request out that is not answered.
+// DropRequest deletes a request without an answer.
 func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
@@ -85,8 +80,8 @@ func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountReque
 	return batchdb.Wrapf(err, "drop the request to %s", request.Kind)
 }
 
-// RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
-// where its address is known. A request that was answered before comes to nothing.
+// RefuseSignUp deletes a sign-up request and sends the mail refused, or known if its address is known. A
+// request that was answered before has no effect.
 func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
@@ -122,7 +117,7 @@ func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []te
 	return batchdb.Wrapf(err, "send letters to user %s", user)
 }
 
-// Token returns the token with a hash that is good at a time, or tenants.ErrLinkEnded.
+// Token returns the token with a hash if it is valid at a time, or tenants.ErrLinkEnded.
 func (db Accounts) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
 	var token tenants.Token
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
@@ -138,8 +133,8 @@ func (db Accounts) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.
 	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 
-// accountOf returns the person with an address, for whom the rest of the transaction
-// works, or tenants.ErrNotFound.
+// accountOf returns the person with an address, or tenants.ErrNotFound. The rest of the transaction works for
+// them.
 func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
 	if err := workFor(tx, forEmail, email); err != nil {
 		return tenants.User{}, err
@@ -163,13 +158,13 @@ func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Li
 	return signUp(tx, &user, request.PasswordHash, &workspace, request.OnlyFirst, []tenants.LinkMail{letter})
 }
 
-// send keeps a letter's token and queues its mail, in a transaction of the person.
+// send stores a letter's token and queues its mail, in a transaction of the person.
 func send(tx *gorm.DB, user uuid.UUID, letter tenants.LinkMail) error {
 	token := letter.Token
 	if err := tx.Exec("DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt).Error; err != nil {
 		return err
 	}
-	// The hash does not stand first: gorm takes bytes behind a parenthesis for a list.
+	// The hash is not the first value because gorm expands bytes behind a parenthesis to a list.
 	err := tx.Exec("INSERT INTO user_tokens (kind, hash, user_id, email, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
 		string(token.Kind), token.Hash, user, token.Email, token.CreatedAt, token.ExpiresAt).Error
 	if err != nil {
@@ -178,7 +173,7 @@ func send(tx *gorm.DB, user uuid.UUID, letter tenants.LinkMail) error {
 	return queueMail(tx, letter.Mail)
 }
 
-// hasRecent reports whether a person was sent such a letter a moment ago.
+// hasRecent reports whether a person was recently sent such a letter.
 func hasRecent(tx *gorm.DB, user uuid.UUID, token tenants.Token) (bool, error) {
 	var recent bool
 	err := tx.Raw("SELECT EXISTS (SELECT FROM user_tokens WHERE user_id = ? AND kind = ? AND used_at IS NULL AND created_at > ?)",
@@ -186,7 +181,7 @@ func hasRecent(tx *gorm.DB, user uuid.UUID, token tenants.Token) (bool, error) {
 	return recent, err
 }
 
-// findToken returns a token that is good at a time, or tenants.ErrLinkEnded.
+// findToken returns a token valid at a time, or tenants.ErrLinkEnded.
 func findToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
 	var row tokenRow
 	err := tx.Table("user_tokens").Select("hash, kind, user_id, email, created_at, expires_at").
@@ -197,8 +192,8 @@ func findToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
 	return row.toToken(), err
 }
 
-// useToken uses a token up: of several transactions at once one succeeds. The rest of
-// the transaction works for the token's person.
+// useToken uses up a token: exactly one of several concurrent transactions succeeds. The rest of the
+// transaction works for the token's person.
 func useToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
 	token, err := findToken(tx, hash, at)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// ResetPassword gives the person of a token another password, at a time that the
-// token must be good at, and ends all their logins. The token proves the person's
-// address, too. notice returns what they are told. It returns tenants.ErrLinkEnded.
+// ResetPassword sets another password for the person of a token valid at a time, and ends all their logins.
+// The token also verifies the person's address. notice returns the mail to them. It returns
+// tenants.ErrLinkEnded.
 func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error {
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
 		tx, _, user, err := redeem(tx, hash, at, tenants.TokenReset)
@@ -27,7 +27,7 @@ func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time,
 		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, ?) WHERE id = ?", at, user.ID).Error; err != nil {
 			return err
 		}
-		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // whose workspaces may be used now
+		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // their workspaces may now be usable
 			return err
 		}
 		return tx.Exec("UPDATE user_tokens SET used_at = ? WHERE user_id = ? AND kind = ? AND used_at IS NULL", at, user.ID, string(tenants.TokenReset)).Error
@@ -35,15 +35,13 @@ func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time,
 	return batchdb.Wrapf(err, "reset password")
 }
 
-// ChangePassword gives a person another password, tells them, and ends all their
-// logins but one.
+// ChangePassword sets another password, notifies the person, and ends all their logins except one.
 func (db Accounts) ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return setPassword(tx, user, keep, passwordHash, notice) })
 	return batchdb.Wrapf(err, "change password")
 }
 
-// RenewPasswordHash keeps another hash of a person's password, unless the password was
-// changed meanwhile.
+// RenewPasswordHash stores another hash of a person's password, unless the password was changed meanwhile.
 func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old).Error
@@ -51,10 +49,9 @@ func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, h
 	return batchdb.Wrapf(err, "renew the hash of a password")
 }
 
-// ConfirmEmail does what a token is good for that proves an address: it marks the
-// person's address as verified, or makes the proven address theirs and tells the old
-// one with what notice returns. It returns the token, tenants.ErrLinkEnded, or
-// tenants.ErrEmailTaken.
+// ConfirmEmail redeems a token that proves an address. It marks the person's address as verified, or changes
+// their address to the proven one and sends the mail of notice to the old one. It returns the token,
+// tenants.ErrLinkEnded, or tenants.ErrEmailTaken.
 func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error) {
 	var token tenants.Token
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
@@ -83,10 +80,10 @@ func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, 
 		if err := auditPerson(tx, user.ID, change); err != nil {
 			return err
 		}
-		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // whose workspaces may be used now
+		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // their workspaces may now be usable
 			return err
 		}
-		return notify(tx, LoginsChannel, user.ID.String()) // who is logged in is known by the address
+		return notify(tx, LoginsChannel, user.ID.String()) // cached logins contain the address
 	})
 	return token, batchdb.Wrapf(err, "confirm address")
 }
@@ -102,9 +99,9 @@ func (db Accounts) VerifyUser(ctx context.Context, user uuid.UUID) error {
 	return batchdb.Wrapf(err, "verify user %s", user)
 }
 
-// redeem uses a token of one of some kinds up and returns it with its person, in whose
-// name the returned transaction works. A token for an address that is not the person's any
-// more has ended, unless it is to become theirs.
+// redeem uses up a token of the given kinds and returns it with its person. The returned transaction works on
+// behalf of that person. A token for an address that the person no longer has is invalid, unless it changes the
+// address.
 func redeem(tx *gorm.DB, hash []byte, at time.Time, kinds ...tenants.TokenKind) (*gorm.DB, tenants.Token, tenants.User, error) {
 	token, err := useToken(tx, hash, at)
 	if err != nil {
@@ -141,7 +138,7 @@ func setPassword(tx *gorm.DB, user tenants.User, keep uuid.UUID, passwordHash st
 	return queueMail(tx, notice)
 }
 
-// auditPerson notes what a person changed of themselves in each of their workspaces.
+// auditPerson records a person's change to their account in the audit log of each of their workspaces.
 func auditPerson(tx *gorm.DB, user uuid.UUID, change tenants.Change) error {
 	var workspaces []tenants.WorkspaceID
 	err := tx.Table("members").Where("user_id = ?", user).Order("workspace_id").Pluck("workspace_id", &workspaces).Error

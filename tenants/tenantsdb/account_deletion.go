@@ -12,10 +12,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// DeleteAccount deletes a person with their memberships, logins, second factors and
-// passkeys. Where they are not revoked, their API keys go on as LeaveWorkspace says. What
-// audit logs of the workspaces say of the person stays. It returns a
-// tenants.OnlyOwner of a workspace without another owner, and tenants.ErrOperator.
+// DeleteAccount deletes a person with their memberships, logins, second factors and passkeys. If their API
+// keys are not revoked, they continue as endKeysOf describes. Entries about the person in audit logs
+// stay. It returns a tenants.OnlyOwner of a workspace without another owner, and tenants.ErrOperator.
 func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		var workspaces []struct {
@@ -45,9 +44,9 @@ func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys
 	return batchdb.Wrapf(err, "delete account %s", user)
 }
 
-// deleteUser deletes the person whom the transaction works for, unless they belong to a
-// workspace or are an operator (without any, the next person who signs up becomes one), and
-// has all replicas forget their logins.
+// deleteUser deletes the transaction's person, unless they belong to a workspace or are an operator, and
+// makes all replicas forget their logins. Operators stay because otherwise the next person to sign up would
+// become one.
 func deleteUser(tx *gorm.DB, user uuid.UUID) (deleted bool, err error) {
 	gone := tx.Exec(`DELETE FROM users u WHERE u.id = ? AND NOT EXISTS (SELECT FROM members m WHERE m.user_id = u.id)
 		AND NOT EXISTS (SELECT FROM operators o WHERE o.user_id = u.id)`, user)

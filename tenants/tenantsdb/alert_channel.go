@@ -12,10 +12,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Alerts keeps where alerts are sent, what became of them, and the facts that rules ask for.
+// Alerts stores alert channels and deliveries, and reads the facts for rules.
 type Alerts struct{ *core }
 
-// AlertedWorkspaces returns the workspaces that have an alert channel that is on.
+// AlertedWorkspaces returns the workspaces with an enabled alert channel.
 func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
@@ -34,8 +34,8 @@ func (db Alerts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceI
 	return each(rows, (*alertChannelRow).toAlertChannel), batchdb.Wrapf(err, "alert channels of workspace %s", workspace)
 }
 
-// AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if
-// the workspace has as many as it may.
+// AddAlertChannel stores a new alert channel of a workspace. It returns a tenants.Invalid if the workspace
+// has reached the maximum.
 func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var count int64
@@ -56,8 +56,8 @@ func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.Workspac
 	return batchdb.Wrapf(err, "add alert channel")
 }
 
-// ChangeAlertChannel replaces an alert channel by what change makes of it. It returns
-// tenants.ErrNotFound and the errors of change.
+// ChangeAlertChannel replaces an alert channel with the result of change. It returns tenants.ErrNotFound and
+// the errors of change.
 func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAlertChannel(tx, workspace, id)
@@ -95,8 +95,7 @@ func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.Works
 	return batchdb.Wrapf(err, "remove alert channel %s", id)
 }
 
-// ResealAlertChannel replaces what is sealed of an alert channel, unless it has been
-// replaced already.
+// ResealAlertChannel replaces an alert channel's sealed value, unless it has been replaced already.
 func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
@@ -104,7 +103,7 @@ func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.Works
 	return batchdb.Wrapf(err, "reseal alert channel %s", id)
 }
 
-// AlertSettings returns how a workspace wants to be alerted.
+// AlertSettings returns a workspace's alert settings.
 func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var settings tenants.AlertSettings
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
@@ -114,7 +113,7 @@ func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceI
 	return settings, batchdb.Wrapf(err, "alert settings of workspace %s", workspace)
 }
 
-// SaveAlertSettings sets how a workspace wants to be alerted, or returns a tenants.Invalid.
+// SaveAlertSettings sets a workspace's alert settings, or returns a tenants.Invalid.
 func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error {
 	if err := settings.Validate(); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.Worksp
 	return batchdb.Wrapf(err, "save alert settings of workspace %s", workspace)
 }
 
-// findAlertSettings returns what a workspace has set, or the default in its own time zone.
+// findAlertSettings returns a workspace's settings, or the defaults in its own time zone.
 func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var rows []tenants.AlertSettings
 	err := tx.Raw(`SELECT coalesce(s.quiet_from, 0) AS quiet_from, coalesce(s.quiet_to, 0) AS quiet_to, coalesce(s.time_zone, w.time_zone) AS time_zone, coalesce(s.error_percent, ?) AS error_percent
@@ -147,8 +146,7 @@ func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Aler
 
 const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at"
 
-// lockAlertChannel returns an alert channel for the transaction to change, or
-// tenants.ErrNotFound.
+// lockAlertChannel returns and locks an alert channel, or returns tenants.ErrNotFound.
 func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
 	var rows []alertChannelRow
 	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error

@@ -11,8 +11,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// MarkAlert reports whether people have yet to be alerted to something, and remembers that
-// they now are. Of several replicas that ask at once, one is told so.
+// MarkAlert reports whether an alert has not been sent yet, and marks it as sent. It returns true to exactly
+// one of several concurrent replicas.
 func (db Alerts) MarkAlert(ctx context.Context, tenant tenants.Tenant, alert tenants.Alert, at time.Time) (bool, error) {
 	workspace := tenant.Workspace()
 	var marked int64
@@ -27,8 +27,7 @@ func (db Alerts) MarkAlert(ctx context.Context, tenant tenants.Tenant, alert ten
 	return marked > 0, batchdb.Wrapf(err, "mark alert %s", alert.Rule)
 }
 
-// ClearAlertMarks forgets that people were alerted to what no longer goes on, by a rule, and
-// was marked before a time.
+// ClearAlertMarks deletes a rule's alert marks from before a time for problems that have ended.
 func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := "DELETE FROM alert_marks WHERE workspace_id = ? AND rule = ? AND period = '' AND at < ?", []any{workspace, string(rule), before}
@@ -40,7 +39,7 @@ func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.Workspac
 	return batchdb.Wrapf(err, "clear marks of alerts")
 }
 
-// ForgetAlerts deletes deliveries that ended, and marks, from before a time.
+// ForgetAlerts deletes ended deliveries, and marks, from before a time.
 func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
@@ -51,7 +50,7 @@ func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID
 	return batchdb.Wrapf(err, "forget alerts of workspace %s", workspace)
 }
 
-// AddAlertDelivery keeps a delivery.
+// AddAlertDelivery stores a delivery.
 func (db Alerts) AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, d tenants.AlertDelivery) error {
 	workspace := tenant.Workspace()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -68,7 +67,7 @@ func (db Alerts) AlertDeliveries(ctx context.Context, workspace tenants.Workspac
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
 }
 
-// OverdueAlertDeliveries returns deliveries that should have been tried before a time.
+// OverdueAlertDeliveries returns deliveries that were due before a time.
 func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
 }
@@ -91,7 +90,7 @@ func (db Alerts) AlertDelivery(ctx context.Context, workspace tenants.WorkspaceI
 	return found, channel, batchdb.Wrapf(err, "delivery of alert %s", id)
 }
 
-// NoteAlertAttempt notes what came of trying a delivery.
+// NoteAlertAttempt records the outcome of a delivery attempt.
 func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
@@ -100,8 +99,8 @@ func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.Workspa
 	return batchdb.Wrapf(err, "note attempt to deliver alert %s", id)
 }
 
-// RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
-// It returns tenants.ErrNotFound for a delivery that has not failed.
+// RetryAlertDelivery makes a failed delivery wait for attempts between two times. It returns
+// tenants.ErrNotFound for a delivery that has not failed.
 func (db Alerts) RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, at, until time.Time) error {
 	workspace := tenant.Workspace()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -119,7 +118,7 @@ func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.Workspac
 	return each(rows, (*alertDeliveryRow).toAlertDelivery), batchdb.Wrapf(err, "deliveries of alerts of workspace %s", workspace)
 }
 
-// given returns a time as a column has it: NULL for the zero time.
+// given converts a time for a column: NULL for the zero time.
 func given(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// RecentFailures returns how many exchanges of clients a workspace has had since a time, and
-// how many of them failed, both as tenants.Usage counts them.
+// RecentFailures counts a workspace's client exchanges since a time, and the failed ones, by the rules of
+// tenants.Usage.
 func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error) {
 	var row struct{ Exchanges, Failures int64 }
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -24,11 +24,11 @@ func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.Workspace
 	return row.Exchanges, row.Failures, batchdb.Wrapf(err, "recent failures of workspace %s", workspace)
 }
 
-// maxNews bounds how many changes are read at once.
+// maxNews bounds the changes read at once.
 const maxNews = 50
 
-// UntoldEntries returns the entries of a workspace's audit log since a time that have one of
-// some actions and that no alert was made of, the oldest first, at most 50.
+// UntoldEntries returns a workspace's audit entries since a time with one of some actions and without an
+// alert, the oldest first, at most 50.
 func (db Alerts) UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
 	names := make([]string, len(actions))
 	for i, action := range actions {
@@ -56,7 +56,7 @@ func (db Alerts) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
 	return is, batchdb.Wrapf(err, "whether user %s is an operator", user)
 }
 
-// firstID returns the smallest id of version 7 that is made at a time.
+// firstID returns the smallest version 7 id of a time.
 func firstID(at time.Time) uuid.UUID {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], uint64(max(at.UnixMilli(), 0))<<16)

@@ -10,8 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// ExchangesChannel is the channel on which all replicas are told that exchanges were
-// recorded: "workspace/count".
+// ExchangesChannel notifies all replicas of recorded exchanges: "workspace/count".
 const ExchangesChannel = "palimpsest_exchanges"
 
 const (
@@ -19,8 +18,8 @@ const (
 	announceTimeout = 10 * time.Second
 )
 
-// Announcer tells all replicas how many exchanges were recorded, gathered over a
-// second: one statement for all workspaces, outside the transactions that record.
+// Announcer notifies all replicas of the number of recorded exchanges once a second, with one statement for
+// all workspaces, outside the recording transactions.
 type Announcer struct {
 	db   *DB
 	log  *slog.Logger
@@ -33,12 +32,12 @@ type Announcer struct {
 	stopped sync.WaitGroup
 }
 
-// NewAnnouncer returns an Announcer that is not started yet.
+// NewAnnouncer returns an Announcer. Start starts it.
 func (db *DB) NewAnnouncer(log *slog.Logger) *Announcer {
 	return &Announcer{db: db, log: log, wake: make(chan struct{}, 1), waiting: make(map[tenants.WorkspaceID]int)}
 }
 
-// Recorded notes that exchanges of a workspace were recorded. It never waits.
+// Recorded counts recorded exchanges of a workspace. It never blocks.
 func (a *Announcer) Recorded(workspace tenants.WorkspaceID, exchanges int) {
 	a.mu.Lock()
 	a.waiting[workspace] += exchanges
@@ -49,15 +48,14 @@ func (a *Announcer) Recorded(workspace tenants.WorkspaceID, exchanges int) {
 	}
 }
 
-// Start begins to tell.
+// Start starts sending notifications.
 func (a *Announcer) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	a.stopped.Go(func() { a.run(ctx) })
 }
 
-// Stop ends the Announcer; what waits is not told any more. It may be called twice, and
-// without Start.
+// Stop stops the Announcer and drops waiting notifications. It may be called twice, and without Start.
 func (a *Announcer) Stop() {
 	if a.cancel != nil {
 		a.cancel()
@@ -85,8 +83,8 @@ func (a *Announcer) run(ctx context.Context) {
 	}
 }
 
-// announce tells what waits. What cannot be told is forgotten: pages show it when they
-// are opened again.
+// announce sends the waiting notifications. It drops failed ones because pages show the data on the next
+// load.
 func (a *Announcer) announce(ctx context.Context) error {
 	a.mu.Lock()
 	payloads := make([]string, 0, len(a.waiting))

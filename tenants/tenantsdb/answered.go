@@ -10,8 +10,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// AnsweredAgain returns how many exchanges of a workspace since a moment were answered
-// with what a provider had said before, and not by a provider.
+// AnsweredAgain counts a workspace's exchanges since a time that were answered with a provider's earlier
+// answer, without asking a provider.
 func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error) {
 	var hits int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

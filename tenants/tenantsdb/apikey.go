@@ -13,12 +13,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// APIKeys keeps API keys under the hashes of their secrets, and what they spend.
+// APIKeys stores API keys under the hashes of their secrets, and their spend.
 type APIKeys struct{ *core }
 
-// CreateAPIKey keeps an API key of a workspace under the hash of its secret, on behalf of
-// the context's actor, whose rights are looked at now; the product acts for who the key
-// says created it. It returns what Grantor.CheckCreate does.
+// CreateAPIKey stores an API key of a workspace under the hash of its secret, on behalf of the context's
+// actor, with the actor's current rights. The product acts for the key's creator. It returns the errors of
+// Grantor.CheckCreate.
 func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		by, err := grantor(tx, workspace, key.CreatedBy)
@@ -66,8 +66,8 @@ func (db APIKeys) APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([
 	return keys, nil
 }
 
-// APIKey returns an API key of a workspace, whatever its state, with those of its scopes that
-// the person behind it may use now. It returns tenants.ErrNotFound.
+// APIKey returns an API key of a workspace in any state, with the scopes that the person behind it may use
+// now. It returns tenants.ErrNotFound.
 func (db APIKeys) APIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	var key tenants.APIKey
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -87,9 +87,9 @@ func (db APIKeys) APIKey(ctx context.Context, workspace tenants.WorkspaceID, id 
 	return key, batchdb.Wrapf(err, "API key %s", id)
 }
 
-// APIKeyByHash returns the API key whose secret has a hash, whatever its state
-// and workspace, with those of its scopes that the person behind it may use now; with the secret that it had before its rotation, it expires with
-// that one. It returns tenants.ErrKeyUnknown.
+// APIKeyByHash returns the API key with the hash of a secret in any state and workspace, with the scopes that
+// the person behind it may use now. For the secret before a rotation, the key expires with that secret. It
+// returns tenants.ErrKeyUnknown.
 func (db APIKeys) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
 	var rows []struct {
 		Row apiKeyRow `gorm:"embedded"`
@@ -127,8 +127,8 @@ func (db APIKeys) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey
 	return key, nil
 }
 
-// RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
-// is revoked changes nothing. It returns tenants.ErrNotFound, and tenants.ErrDenied.
+// RevokeAPIKey revokes an API key of a workspace on all replicas. A second call has no effect. It returns
+// tenants.ErrNotFound, and tenants.ErrDenied.
 func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		key, by, err := lockAPIKey(tx, workspace, id)
@@ -154,15 +154,14 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	return batchdb.Wrapf(err, "revoke API key %s", id)
 }
 
-// TouchAPIKeys notes when API keys of a workspace were last used. An earlier time
-// than the one that is noted changes nothing.
+// TouchAPIKeys records when API keys of a workspace were last used. A time before the recorded one has no
+// effect.
 func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, used map[uuid.UUID]time.Time) error {
 	ids, times := make([][16]byte, 0, len(used)), make([]time.Time, 0, len(used))
 	for id, at := range used {
 		ids, times = append(ids, id), append(times, at)
 	}
-	// Rows are locked in order, so that two replicas never wait for each other in
-	// a circle.
+	// Rows are locked in order, so that two replicas cannot deadlock.
 	const statement = `UPDATE api_keys k SET last_used_at = t.at
 		FROM (
 			SELECT l.id, u.at FROM unnest($2::uuid[], $3::timestamptz[]) AS u (id, at)
@@ -176,8 +175,8 @@ func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceI
 	return batchdb.Wrapf(err, "note use of %d API keys", len(used))
 }
 
-// UsedAPIKeys returns the hashes of the API keys of a workspace that were used or created since a time, of
-// rotated ones those of both secrets, the latest first and no more than most.
+// UsedAPIKeys returns the hashes of a workspace's API keys that were used or created since a time, with both
+// secrets of rotated ones, the latest first and at most most.
 func (db APIKeys) UsedAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) (hashes [][]byte, err error) {
 	const statement = `SELECT unnest(CASE WHEN old_until > now() THEN ARRAY[hash, old_hash] ELSE ARRAY[hash] END)
 		FROM api_keys WHERE workspace_id = ? AND revoked_at IS NULL AND greatest(created_at, last_used_at) >= ?
@@ -258,7 +257,7 @@ func splitScopes(list string) []tenants.Scope {
 	return scopes
 }
 
-// storable returns text that a text column takes: valid UTF-8 without NUL.
+// storable returns text that a text column accepts: valid UTF-8 without NUL.
 func storable(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 }

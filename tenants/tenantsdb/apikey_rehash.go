@@ -10,8 +10,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// RehashAPIKey replaces the hash of an API key, unless it has another already. It is
-// noted nowhere: the key is the same.
+// RehashAPIKey replaces the hash of an API key, unless it has been replaced already. It is not audited
+// because the key stays the same.
 func (db APIKeys) RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, hash []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error

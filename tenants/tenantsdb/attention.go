@@ -15,11 +15,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxChoices bounds how many combinations of client, model and key are looked through.
+// maxChoices bounds the combinations of client, model and key in one read.
 const maxChoices = 2000
 
-// UsageChoices returns the clients, models and API keys of a workspace's exchanges in
-// the range of a filter, aligned; the rest of the filter is not looked at.
+// UsageChoices returns the clients, models and API keys of a workspace's exchanges in the range of a filter,
+// aligned. It ignores the rest of the filter.
 func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error) {
 	var choices tenants.UsageChoices
 	filter = tenants.UsageFilter{From: filter.From, To: filter.To}.Aligned()
@@ -53,7 +53,7 @@ func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID,
 	return choices, nil
 }
 
-// sqlRejections reads, for each key, what came after the newest good answer: few exchanges.
+// sqlRejections reads, for each key, the exchanges after its newest good answer, since these are few.
 const sqlRejections = `
 	SELECT k.id AS key, k.name, k.provider, refused.count, refused.since, refused.status
 	FROM provider_keys k
@@ -66,9 +66,9 @@ const sqlRejections = `
 	WHERE k.workspace_id = @workspace AND NOT k.disabled AND refused.count > 0
 	ORDER BY refused.count DESC, k.name, k.id`
 
-// Rejections returns the enabled provider keys of a workspace that their providers have
-// refused since a time, and that nothing good has followed: no answer, no test that
-// passed, no new secret. The one with most refusals comes first.
+// Rejections returns the enabled provider keys of a workspace that their providers have refused since a time,
+// without a later success: an answer, a passed test or a new secret. The key with the most refusals comes
+// first.
 func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error) {
 	var rejections []tenants.Rejection
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -94,7 +94,7 @@ func (db Usage) KeyFailures(ctx context.Context, workspace tenants.WorkspaceID, 
 	return failures, batchdb.Wrapf(err, "failed requests by provider key of workspace %s", workspace)
 }
 
-// maxHindrances bounds how many obstacles are told apart.
+// maxHindrances bounds the number of obstacles returned.
 const maxHindrances = 20
 
 const sqlHindrances = `
@@ -106,8 +106,8 @@ const sqlHindrances = `
 	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.compression = 'unreachable'
 	GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
 
-// Obstacles returns what kept prompts of a workspace above their target since a time, by
-// reason, client, its version, and model; what happened most comes first.
+// Obstacles returns the reasons that kept prompts of a workspace above their target since a time, by reason,
+// client, its version, and model; the most frequent first.
 func (db Usage) Obstacles(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Obstacle, error) {
 	var obstacles []tenants.Obstacle
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

@@ -14,11 +14,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Audit keeps who changed what.
+// Audit stores the audit log.
 type Audit struct{ *core }
 
-// audit notes a change in the transaction that makes it, on behalf of the actor
-// of the transaction's context.
+// audit records a change in its transaction, on behalf of the actor of the transaction's context.
 func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) error {
 	before, err := fieldsJSON(change.Before)
 	if err != nil {
@@ -36,8 +35,8 @@ func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) er
 	return batchdb.Wrapf(err, "note %s", change.Action)
 }
 
-// Note notes a change that is made outside this package; in a transaction of Together it is
-// noted if and only if the change is made.
+// Note records a change from outside this package. In a transaction of Together, the record and the change
+// are committed together.
 func (db Audit) Note(ctx context.Context, tenant tenants.Tenant, change tenants.Change) error {
 	return db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return audit(tx, tenant.Workspace(), change) })
 }
@@ -47,13 +46,12 @@ const (
 	maxAuditPage = 1000
 )
 
-// Together implements tenants.Transactor, for a change and the note of it.
+// Together implements tenants.Transactor, for a change and its audit entry.
 func (db Audit) Together(ctx context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
 	return db.together(ctx, tenant, fn)
 }
 
-// Audit returns what was changed in a workspace and passes a filter, the newest
-// first.
+// Audit returns a workspace's audit entries that match a filter, the newest first.
 func (db Audit) Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
 	var rows []auditRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -65,7 +63,7 @@ func (db Audit) Audit(ctx context.Context, workspace tenants.WorkspaceID, filter
 	return toEntries(rows)
 }
 
-// audited returns the query for the entries that pass a filter.
+// audited returns the query for the entries that match a filter.
 func audited(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.AuditFilter) *gorm.DB {
 	query := tx.Table("audit_entries").
 		Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
@@ -133,7 +131,7 @@ func (r auditRow) toEntry() (tenants.AuditEntry, error) {
 	return entry, nil
 }
 
-// fieldsJSON returns fields as JSON; nil for none.
+// fieldsJSON returns fields as JSON; nil if absent.
 func fieldsJSON(fields tenants.Fields) (*string, error) {
 	if fields == nil {
 		return nil, nil //nolint:nilnil // the column's NULL
@@ -150,7 +148,7 @@ func fieldsJSON(fields tenants.Fields) (*string, error) {
 	return &text, nil
 }
 
-// nullable returns an id as the column has it: NULL for zero.
+// nullable converts an id for a column: NULL for zero.
 func nullable[ID ~[16]byte](id ID) uuid.NullUUID {
 	return uuid.NullUUID{UUID: uuid.UUID(id), Valid: id != ID{}}
 }

@@ -12,8 +12,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Balance returns what a workspace's exchanges of a filter, aligned, cost, saved and
-// missed; the cause with most missed tokens comes first.
+// Balance returns the cost, savings and misses of a workspace's exchanges for a filter, aligned; the cause
+// with most missed tokens comes first.
 func (db Usage) Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error) {
 	row := map[string]any{}
 	filter = filter.Aligned()

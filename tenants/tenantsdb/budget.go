@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// storedBudget is a budget as it is kept.
+// storedBudget is the stored form of a budget.
 type storedBudget struct {
 	Kind tenants.SpenderKind `json:"kind"`
 	ID   string              `json:"id,omitempty"`
@@ -28,8 +28,8 @@ func (db Data) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (budg
 	return budgets, batchdb.Wrapf(err, "budgets of workspace %s", workspace)
 }
 
-// SetBudgets puts budgets in place of those that stand, on all replicas. It returns a
-// tenants.Invalid or tenants.ErrNotFound.
+// SetBudgets replaces the current budgets on all replicas. It returns a tenants.Invalid or
+// tenants.ErrNotFound.
 func (db Data) SetBudgets(ctx context.Context, tenant tenants.Tenant, budgets []tenants.Budget) error {
 	return db.ChangeBudgets(ctx, tenant, func([]tenants.Budget) ([]tenants.Budget, error) { return budgets, nil })
 }
@@ -90,12 +90,12 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 		}
 		budgets[i].Spender = tenants.Spender{Kind: whose.Kind, ID: whose.ID}
 	}
-	tenants.SortBudgets(budgets) // a version before may have stored them in another order
+	tenants.SortBudgets(budgets) // an earlier version may have stored them in another order
 	return budgets, nil
 }
 
-// Spend implements tenants.Data. A person spends by the keys that they stand behind now,
-// and by those that these have created.
+// Spend implements tenants.Data. A person's spend includes the keys that they are responsible for now, and
+// the keys created with these.
 func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error) {
 	var row struct{ Day, Month int64 }
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -110,7 +110,7 @@ func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who ten
 				workspace, tenants.Tag{Name: tenants.ProjectTag, Value: who.ID}.String(), month)
 		case tenants.EndUserSpends:
 			query = query.Where(`id IN (SELECT exchange_id FROM exchange_tags WHERE workspace_id = ? AND tag = ? AND at >= ?)`, workspace, userTag+who.ID, month)
-		case tenants.WorkspaceSpends: // of sums: it may have millions of exchanges
+		case tenants.WorkspaceSpends: // from sums, because it may have millions of exchanges
 			query = rollups(tx, workspace, tenants.UsageFilter{From: month, To: month.AddDate(0, 1, 0)}, 24*time.Hour, false)
 		}
 		return query.Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).Take(&row).Error

@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants/redaction"
 )
 
-// Comments keeps what people say about sessions.
+// Comments stores comments on sessions.
 type Comments struct{ *core }
 
 const sqlComments = `SELECT c.id, c.session_id, c.lane_id, c.message, c.user_id, coalesce(u.email, '') AS email, c.text, c.created_at
@@ -27,15 +27,14 @@ func (db Comments) Comments(ctx context.Context, workspace tenants.WorkspaceID, 
 	return found, batchdb.Wrapf(err, "comments on session %s", session)
 }
 
-// EveryComment returns up to limit comments of a workspace whose ids follow one, in
-// order; for uuid.Nil the first ones.
+// EveryComment returns up to limit comments of a workspace with ids after one, in order; uuid.Nil starts at
+// the first.
 func (db Comments) EveryComment(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
 	return found, batchdb.Wrapf(err, "comments on all sessions")
 }
 
-// CommentCounts returns how many comments each of some sessions has, by session; those
-// without any are left out.
+// CommentCounts returns the number of comments of each session, without sessions that have no comments.
 func (db Comments) CommentCounts(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(sessions) == 0 {
 		return map[uuid.UUID]int{}, nil
@@ -57,10 +56,9 @@ func (db Comments) CommentCounts(ctx context.Context, workspace tenants.Workspac
 	return counts, nil
 }
 
-// AddComment keeps a comment of its author, without what has the form of a secret, notes it
-// in the audit log, and returns it. It returns tenants.Invalid for what cannot be kept, and
-// tenants.ErrNotFound for a session that the workspace does not have, or a message that
-// the session does not have.
+// AddComment stores a comment of its author, with secrets redacted, records it in the audit log, and returns
+// it. It returns tenants.Invalid for an invalid comment, and tenants.ErrNotFound for an unknown session or an
+// unknown message of the session.
 func (db Comments) AddComment(ctx context.Context, workspace tenants.WorkspaceID, comment tenants.Comment) (tenants.Comment, error) {
 	comment.Text = redaction.Clean(strings.ReplaceAll(strings.TrimSpace(comment.Text), "\r\n", "\n"))
 	if err := comment.Check(); err != nil {
@@ -89,9 +87,9 @@ func (db Comments) AddComment(ctx context.Context, workspace tenants.WorkspaceID
 	return db.comment(ctx, workspace, comment.Session, comment.ID)
 }
 
-// DeleteComment deletes a comment on a session on behalf of a person who is granted some
-// permissions, and notes it in the audit log. It returns tenants.ErrNotFound for a comment that
-// the session does not have, and tenants.ErrDenied for someone who may not delete it.
+// DeleteComment deletes a comment on a session on behalf of a person with some permissions, and records it in
+// the audit log. It returns tenants.ErrNotFound for an unknown comment of the session, and tenants.ErrDenied
+// if the person may not delete it.
 func (db Comments) DeleteComment(ctx context.Context, workspace tenants.WorkspaceID, session, id, person uuid.UUID, may func(tenants.Permission) bool) error {
 	comment, err := db.comment(ctx, workspace, session, id)
 	if err != nil {
@@ -128,8 +126,7 @@ func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, whic
 	return each(rows, (*commentRow).toComment), err
 }
 
-// commentable returns what is wrong with the place of a comment. The session is locked, so
-// that the bound holds.
+// commentable returns the error of a comment's place. It locks the session, so that the bound holds.
 func commentable(tx *gorm.DB, workspace tenants.WorkspaceID, comment tenants.Comment) error {
 	alone := "comments/" + workspace.String() + "/" + comment.Session.String()
 	if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
@@ -155,7 +152,7 @@ func commentable(tx *gorm.DB, workspace tenants.WorkspaceID, comment tenants.Com
 	return nil
 }
 
-// commentFields is what the audit log says of a comment: where it stands, never what it says.
+// commentFields returns a comment's place for the audit log, without its text.
 func commentFields(comment tenants.Comment) tenants.Fields {
 	fields := tenants.Fields{"comment": comment.ID.String()}
 	if comment.HasMessage() {

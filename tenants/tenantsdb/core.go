@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Whom a transaction works for; row-level security reads it.
+// The setting that names a transaction's workspace or person; row-level security reads it.
 const (
 	forWorkspace = "app.workspace_id"
 	forUser      = "app.user_id"
@@ -29,7 +29,7 @@ type core struct {
 	requests  *pool
 	work      *pool    // nil if there is no WorkerURL
 	replica   *replica // nil if there is no ReadURL
-	reads     *replica // of a Reader: where its transactions of workspaces run; nil: on requests
+	reads     *replica // of a Reader: runs its transactions of workspaces; nil for requests
 	listenURL string
 	sealer    tenants.Sealer
 }
@@ -44,7 +44,7 @@ func (c *core) inTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *
 	return c.current(ctx, tenant, fn)
 }
 
-// current is inTenant on the database itself, also of a Reader.
+// current is inTenant on the database itself, even for a Reader.
 func (c *core) current(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
 	if begun, joins := tenant.(*transaction); joins {
 		return fn(begun.tx)
@@ -84,8 +84,8 @@ func (c *core) asWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return c.asOperator(ctx, uuid.Nil, fn)
 }
 
-// asOperator is asWorker with a user: only the worker login can call the operator functions,
-// and they check that the user is an operator.
+// asOperator is asWorker with a user. Only the worker login can call the operator functions, and they check
+// that the user is an operator.
 func (c *core) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *gorm.DB) error) error {
 	if c.work == nil {
 		return ErrNoWorker
@@ -93,8 +93,7 @@ func (c *core) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *g
 	return c.transactionOn(ctx, c.work, forUser, operator.String(), fn)
 }
 
-// unscoped runs fn in a transaction that sees no tenant's rows. It can queue work for the
-// worker login.
+// unscoped runs fn in a transaction that sees no tenant's rows. It can queue work for the worker login.
 func (c *core) unscoped(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return c.transaction(ctx, forWorkspace, "", fn)
 }
@@ -103,8 +102,8 @@ func (c *core) transaction(ctx context.Context, setting, value string, fn func(t
 	return c.transactionOn(ctx, c.requests, setting, value, fn)
 }
 
-// transactionOn runs fn in a transaction on a connection of a pool. Its error is a
-// tenants.ErrAway, too, if the database does not answer.
+// transactionOn runs fn in a transaction on a connection of a pool. If the database does not answer, the
+// error is also a tenants.ErrAway.
 func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
 	err := pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
 		work, err := begin(session, setting, value)
@@ -122,5 +121,5 @@ func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value str
 	return err
 }
 
-// workFor says whom the rest of the transaction works for.
+// workFor sets the workspace or person of the rest of the transaction.
 func workFor(tx *gorm.DB, setting, value string) error { return later(tx, sqlWorkFor, setting, value) }

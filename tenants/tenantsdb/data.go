@@ -13,11 +13,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Data keeps what a workspace allows to be stored and read, and for how long.
+// Data stores the rules for storing and reading a workspace's data, and its retention.
 type Data struct{ *core }
 
-// DataSettings returns what a workspace says of its data. It returns
-// tenants.ErrNotFound.
+// DataSettings returns a workspace's data settings. It returns tenants.ErrNotFound.
 func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error) {
 	var settings tenants.DataSettings
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -28,8 +27,8 @@ func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) 
 	return settings, batchdb.Wrapf(err, "data settings of workspace %s", workspace)
 }
 
-// SetDataSettings sets what a workspace says of its data, on all replicas. It
-// returns tenants.Invalid or tenants.ErrNotFound.
+// SetDataSettings sets a workspace's data settings on all replicas. It returns tenants.Invalid or
+// tenants.ErrNotFound.
 func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, settings tenants.DataSettings) error {
 	workspace := tenant.Workspace()
 	if err := settings.Validate(); err != nil {
@@ -66,7 +65,7 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 		if err := audit(tx, workspace, change); err != nil {
 			return err
 		}
-		if before.Text != settings.Text { // which keys remember
+		if before.Text != settings.Text { // cached keys contain it
 			if err := notify(tx, KeysChannel, workspace.String()); err != nil {
 				return err
 			}
@@ -106,7 +105,7 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 	}, err
 }
 
-// inOne returns values in one text, for split; they are empty nowhere and don't hold the separator.
+// inOne joins values for split. They must not be empty or contain the separator.
 func inOne[S ~string](values []S, separator string) string {
 	texts := make([]string, len(values))
 	for i, value := range values {
@@ -125,7 +124,7 @@ func split[S ~string](text, separator string) []S {
 	return values
 }
 
-// RedactionCounts returns how often each kind of personal data was replaced in a workspace.
+// RedactionCounts returns the number of replacements per kind of personal data in a workspace.
 func (db Data) RedactionCounts(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.RedactionCount, error) {
 	var counts []tenants.RedactionCount
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

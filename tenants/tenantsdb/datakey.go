@@ -12,8 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// DataKeys keeps the wrapped keys that seal the archives of workspaces, and the proof of the
-// master key that wraps them.
+// DataKeys stores the wrapped data keys of workspaces, and the proof of the master key that wraps them.
 type DataKeys struct{ *core }
 
 // DataKey returns the wrapped data key of a workspace, or tenants.ErrNotFound.
@@ -26,8 +25,8 @@ func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (
 	return key, batchdb.Wrapf(err, "read data key")
 }
 
-// AddDataKey keeps the first data key of a workspace and returns the one that is
-// kept: another, where someone was first. It is durable when AddDataKey returns.
+// AddDataKey stores the first data key of a workspace and returns the stored one, which differs if someone
+// else was first. It is durable when AddDataKey returns.
 func (db DataKeys) AddDataKey(ctx context.Context, workspace tenants.WorkspaceID, wrapped []byte) ([]byte, error) {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
@@ -48,8 +47,8 @@ func (db DataKeys) RewrapDataKey(ctx context.Context, workspace tenants.Workspac
 	return batchdb.Wrapf(err, "rewrap data key")
 }
 
-// SomeDataKeys returns at most limit wrapped data keys, by workspace. It reads them with
-// the login of the database's owner: the application's may have to be made yet.
+// SomeDataKeys returns at most limit wrapped data keys, by workspace. It uses the login of the database's
+// owner because the application's login may not exist yet.
 func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[tenants.WorkspaceID][]byte, error) {
 	wrapped := map[tenants.WorkspaceID][]byte{}
 	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
@@ -68,13 +67,13 @@ func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[tenants.
 	return wrapped, batchdb.Wrapf(err, "read some data keys")
 }
 
-// AllWorkspaces is that of Workspaces.
+// AllWorkspaces is Workspaces.AllWorkspaces.
 func (db DataKeys) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	return Workspaces(db).AllWorkspaces(ctx)
 }
 
-// apart is InTenant in a transaction of its own even inside Together: a data key
-// must never be lost with what someone else does.
+// apart is InTenant in its own transaction even inside Together, because a data key must survive a rollback
+// of the caller's transaction.
 func (db DataKeys) apart(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
 }

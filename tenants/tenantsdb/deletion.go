@@ -11,23 +11,21 @@ import (
 	"palimpsest/tenants"
 )
 
-// DeletedChannel is the channel on which all replicas are told that a workspace was
-// deleted, or the last of it: its id.
+// DeletedChannel notifies all replicas that a workspace was deleted or completely erased: its id.
 const DeletedChannel = "palimpsest_deleted"
 
 const (
 	eraseSessions = 20   // with all their lanes, in one transaction
-	eraseRows     = 2000 // of a table without such
+	eraseRows     = 2000 // of other tables
 )
 
-// Deletion takes workspaces out of reach and erases them.
+// Deletion closes and erases workspaces.
 type Deletion struct{ *core }
 
-// CloseWorkspace takes a workspace out of everybody's reach: its members, API keys,
-// provider keys and alert channels are gone, on all replicas, and its logins work in another
-// workspace of their person or have ended. Accounts of people who belong to no other
-// workspace are deleted, but those of operators. then is done in the same transaction. It
-// returns tenants.ErrNotFound for a workspace that is closed or not there.
+// CloseWorkspace makes a workspace inaccessible on all replicas: it deletes its members, API keys, provider
+// keys and alert channels, and its logins switch to another workspace of their person or end. It deletes the
+// accounts of people without another workspace, except operators. then runs in the same transaction. It
+// returns tenants.ErrNotFound for a closed or unknown workspace.
 func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(tenant tenants.Tenant) error) error {
 	err := db.together(ctx, workspace, func(tenant tenants.Tenant) error {
 		if err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
@@ -66,8 +64,8 @@ func closeWorkspace(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return nil
 }
 
-// keepOpen has a workspace not be deleted until the transaction ends, so that anyone who joins it
-// meanwhile is removed with it or stays out. It returns tenants.ErrNotFound for one that is closed.
+// keepOpen prevents the deletion of a workspace until the transaction ends, so that anyone who joins it
+// meanwhile is removed with it or stays out. It returns tenants.ErrNotFound for a closed workspace.
 func keepOpen(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	open := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? AND deleted_at IS NULL FOR SHARE", workspace)
 	if open.Error == nil && open.RowsAffected == 0 {
@@ -76,9 +74,8 @@ func keepOpen(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return open.Error
 }
 
-// moveLogins has the logins of a workspace's members work in the workspace that
-// each of them joined first of their others. Those of who has no other end with the
-// membership. It returns who the members were.
+// moveLogins switches the logins of a workspace's members to the first joined of their other workspaces.
+// Logins of people without another workspace end with the membership. It returns the members.
 func moveLogins(tx *gorm.DB, workspace tenants.WorkspaceID) (members []uuid.UUID, err error) {
 	if err := tx.Raw("SELECT user_id FROM members WHERE workspace_id = ? ORDER BY user_id", workspace).Scan(&members).Error; err != nil {
 		return nil, err
@@ -97,7 +94,7 @@ func moveLogins(tx *gorm.DB, workspace tenants.WorkspaceID) (members []uuid.UUID
 	return members, workFor(tx, forUser, "")
 }
 
-// deleteUsers deletes those of some people who belong to no workspace, but operators.
+// deleteUsers deletes the people who belong to no workspace, except operators.
 func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 	for _, user := range users {
 		if err := workFor(tx, forUser, user.String()); err != nil {
@@ -110,7 +107,7 @@ func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 	return workFor(tx, forUser, "")
 }
 
-// ClosedWorkspaces returns the deleted workspaces of which something is left.
+// ClosedWorkspaces returns the deleted workspaces with remaining data.
 func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var closed []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
@@ -119,9 +116,8 @@ func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID,
 	return closed, batchdb.Wrapf(err, "list deleted workspaces")
 }
 
-// EraseSessions deletes the sessions and exchanges of a closed workspace, some in
-// each transaction, and what grew large beside them. Archived bytes stay, referred
-// to by nobody.
+// EraseSessions deletes the sessions and exchanges of a closed workspace in batches, one transaction each,
+// and other large tables. Archived bytes stay, without references.
 func (db Deletion) EraseSessions(ctx context.Context, workspace tenants.WorkspaceID) error {
 	for _, table := range []struct {
 		name  string
@@ -143,8 +139,8 @@ func (db Deletion) EraseSessions(ctx context.Context, workspace tenants.Workspac
 	return nil
 }
 
-// eraseSome deletes some rows of a closed workspace, and returns how many. Of a table in partitions it may be some
-// more, for a place is one of each partition.
+// eraseSome deletes rows of a closed workspace, and returns their number. For partitioned tables it may
+// delete more than limit, because a ctid can occur in each partition.
 func (db Deletion) eraseSome(ctx context.Context, workspace tenants.WorkspaceID, table string, limit int) (int64, error) {
 	var deleted int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -157,9 +153,9 @@ func (db Deletion) eraseSome(ctx context.Context, workspace tenants.WorkspaceID,
 	return deleted, err
 }
 
-// EraseWorkspace deletes a closed workspace with every row that belongs to it, the
-// data key among them. It fails while archived bytes are referred to: someone wrote
-// in the meantime, and everything is to be done again.
+// EraseWorkspace deletes a closed workspace with all its rows, including the data key. It fails while
+// archived bytes are still referenced, because someone wrote in the meantime. Then the deletion must run
+// again.
 func (db Deletion) EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec("DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace).Error

@@ -12,23 +12,23 @@ import (
 	"palimpsest/tenants"
 )
 
-// DeviceLogins keeps the logins of terminals by the hashes of their codes.
+// DeviceLogins stores terminals' logins by the hashes of their codes.
 type DeviceLogins struct{ *core }
 
-// CreateDeviceLogin keeps a login, and removes those that ended an hour ago.
+// CreateDeviceLogin stores a login, and deletes logins that ended an hour ago.
 func (db DeviceLogins) CreateDeviceLogin(ctx context.Context, login tenants.DeviceLogin, device, code []byte) error {
 	err := db.withCode(ctx, device, func(tx *gorm.DB) error {
 		if err := tx.Exec("DELETE FROM device_logins WHERE expires_at < now() - interval '1 hour'").Error; err != nil {
 			return err
 		}
-		// A hash does not stand first: gorm takes bytes behind a parenthesis for a list.
+		// The hash is not the first value because gorm expands bytes behind a parenthesis to a list.
 		return tx.Exec(`INSERT INTO device_logins (machine, device_hash, code_hash, asked_from, asked_at, expires_at, pause_seconds)
 			VALUES (?, ?, ?, ?, ?, ?, ?)`, storable(login.Machine), device, code, storable(login.From), login.AskedAt, login.ExpiresAt, int(login.Pause.Seconds())).Error
 	})
 	return batchdb.Wrapf(err, "create terminal login")
 }
 
-// DeviceLogin returns the login one of whose codes has a hash, or tenants.ErrNotFound.
+// DeviceLogin returns the login with the hash of one of its codes, or tenants.ErrNotFound.
 func (db DeviceLogins) DeviceLogin(ctx context.Context, hash []byte) (tenants.DeviceLogin, error) {
 	var login tenants.DeviceLogin
 	err := db.withCode(ctx, hash, func(tx *gorm.DB) error {
@@ -39,7 +39,7 @@ func (db DeviceLogins) DeviceLogin(ctx context.Context, hash []byte) (tenants.De
 	return login, batchdb.Wrapf(err, "find terminal login")
 }
 
-// ChangeDeviceLogin stores what change makes of a login. It returns tenants.ErrNotFound.
+// ChangeDeviceLogin stores the changes that change makes to a login. It returns tenants.ErrNotFound.
 func (db DeviceLogins) ChangeDeviceLogin(ctx context.Context, hash []byte, change func(*tenants.DeviceLogin)) error {
 	err := db.withCode(ctx, hash, func(tx *gorm.DB) error {
 		login, err := deviceLogin(tx, hash, " FOR UPDATE")
@@ -54,7 +54,7 @@ func (db DeviceLogins) ChangeDeviceLogin(ctx context.Context, hash []byte, chang
 	return batchdb.Wrapf(err, "change terminal login")
 }
 
-// withCode runs fn in a transaction that sees the login one of whose codes has a hash.
+// withCode runs fn in a transaction that sees the login with the hash of one of its codes.
 func (db DeviceLogins) withCode(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }

@@ -16,11 +16,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// Exchanges keeps one row for each request and its answer.
+// Exchanges stores one row for each request and its answer.
 type Exchanges struct{ *core }
 
-// RecordExchanges keeps exchanges of a workspace. One that is there already stays
-// as it is, so a batch may be written again.
+// RecordExchanges stores exchanges of a workspace. Existing ones stay unchanged, so that a batch may be
+// written again.
 func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, exchanges []tenants.Exchange) error {
 	if len(exchanges) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, 
 	return batchdb.Wrapf(err, "record %d exchanges", len(exchanges))
 }
 
-// Exchange returns one exchange of a workspace, of a Reader too from the database itself: its
+// Exchange returns one exchange of a workspace. A Reader also reads it from the database itself, because its
 // client may have its id before a replica has it. It returns tenants.ErrNotFound.
 func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
@@ -50,7 +50,7 @@ func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID,
 	return row.toExchange(), nil
 }
 
-// RecordedExchanges returns which of some exchanges are recorded.
+// RecordedExchanges returns the recorded exchanges among ids.
 func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant, ids []uuid.UUID) ([]uuid.UUID, error) {
 	var recorded []uuid.UUID
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -59,12 +59,13 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant
 	return recorded, batchdb.Wrapf(err, "which of %d exchanges are recorded", len(ids))
 }
 
-// insertExchanges inserts a JSON array of recordedRow, with the tags and end users of those that are
-// new, and adds those that are new and count to what the workspace's meter is to count: one statement and
-// one argument, however many exchanges. It changes no row that another batch changes. The workspace is named first, so
-// that the transaction has the table of workspaces, to which the exchanges' key leads, before theirs: so does the job
-// that changes the bounds of partitions, and neither waits for the other in a circle. Of an exchange whose end user was
-// erased after it came, figures are kept, as of those that were there then.
+// insertExchanges inserts a JSON array of recordedRow, with the tags and end users of the new ones, and adds
+// the new ones that count to the workspace's meter: one statement and one argument for any number of
+// exchanges. It does not change rows that another batch changes. The statement names the workspace first, so
+// that the transaction locks the table of workspaces, which the exchanges' foreign key references, before
+// theirs. The job that changes the bounds of partitions locks them in the same order, so that the two cannot
+// deadlock. If an exchange's end user was erased after its time, only its figures are kept, as for exchanges
+// erased earlier.
 func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) error {
 	const statement = `WITH workspace AS (SELECT FROM workspaces WHERE workspace_id = $1),
 		recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
@@ -81,14 +82,14 @@ func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) e
 	return later(tx, statement, workspace, string(batch))
 }
 
-// userTag begins the tag by which the exchanges of an end user are found. No client can give one like it.
+// userTag is the prefix of the tag that finds an end user's exchanges. Clients cannot set such a tag.
 const userTag = "@user="
 
 const recordedColumns = `id, at, ` + otherColumns
 
 const otherColumns = figuresBeside + `, session_id, lane_id, answer, report, error_text, end_user`
 
-// figureColumns are what is kept of every exchange, unlessErased of all others.
+// figureColumns are kept of every exchange, unlessErased only if its end user was not erased.
 const (
 	figureColumns = `id, at, ` + figuresBeside
 	unlessErased  = `CASE WHEN erased IS NOT TRUE THEN session_id END, CASE WHEN erased IS NOT TRUE THEN lane_id END,
@@ -104,7 +105,7 @@ const figuresBeside = `api_key_id, provider, endpoint, model, client, class, str
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
-// exchangeRow is a row as it is read.
+// exchangeRow is a row for reading.
 type exchangeRow struct {
 	WorkspaceID   tenants.WorkspaceID `json:"-"`
 	ID            uuid.UUID           `json:"id"`
@@ -170,8 +171,7 @@ type exchangeRow struct {
 	EndUser    string `json:"-"` // "" for NULL
 }
 
-// recordedRow is a row as it is written: what JSON has another form for stands
-// here.
+// recordedRow is a row for writing; it holds the fields whose JSON form differs.
 type recordedRow struct {
 	exchangeRow
 
@@ -203,7 +203,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
 			Attempts: e.Attempts,
 		},
-		// A JSON column takes no NUL.
+		// JSON columns reject NUL.
 		Report: bytes.ReplaceAll(e.Report, []byte(`\u0000`), []byte(`\ufffd`)),
 	}
 	if len(row.Report) == 0 {
@@ -223,11 +223,11 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 	return row
 }
 
-// maxName is how much is kept of a name that a client gives, in characters: more than
-// any has, and no more than an index takes.
+// maxName bounds the stored part of a client's name, in characters: longer than real names, and short enough
+// for an index.
 const maxName = 200
 
-// name returns as much of a name as is kept.
+// name returns the stored part of a name.
 func name(text string) string {
 	text = storable(text)
 	if len(text) <= maxName {
@@ -237,7 +237,7 @@ func name(text string) string {
 	return string(runes[:min(len(runes), maxName)])
 }
 
-// hexText returns bytes as text that a bytea column takes; nil for nil.
+// hexText returns bytes as text for a bytea column; nil for nil.
 func hexText(value []byte) *string {
 	if value == nil {
 		return nil
@@ -245,7 +245,7 @@ func hexText(value []byte) *string {
 	return new(`\x` + hex.EncodeToString(value))
 }
 
-// textsJSON returns names and values as a JSON object; nil for none.
+// textsJSON returns names and values as a JSON object; nil if empty.
 func textsJSON(texts map[string]string) json.RawMessage {
 	if len(texts) == 0 {
 		return nil
@@ -257,7 +257,7 @@ func textsJSON(texts map[string]string) json.RawMessage {
 func textsOf(encoded []byte) map[string]string {
 	var texts map[string]string
 	if len(encoded) == 0 || json.Unmarshal(encoded, &texts) != nil {
-		return nil // a column that holds something else was not written by Palimpsest
+		return nil // a column with another form was not written by Palimpsest
 	}
 	return texts
 }

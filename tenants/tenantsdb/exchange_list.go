@@ -19,19 +19,17 @@ import (
 const (
 	defaultPage = 50
 
-	// How many exchanges one page looks at, however few of them it shows: so a page
-	// takes no longer in a large workspace than in a small one. Those of a tag are
-	// fetched one by one.
+	// The number of exchanges that one page scans, regardless of matches, so that a page takes no longer in a
+	// large workspace than in a small one. Tagged exchanges are fetched one by one.
 	maxLookedAt     = 20_000
 	maxTagsLookedAt = 5_000
 )
 
-// Exchanges returns a page of a workspace's exchanges, the newest first, and the
-// cursor of the page that follows; it is empty on the last one. Where a filter holds
-// what no index answers, a page looks at 20,000 exchanges (5,000 of a tag) and ends
-// there: it may hold few or none, and still have one that follows. Ordered by a figure,
-// the newest so many that match the index are put in order and no others. It returns a
-// tenants.Invalid for a cursor that it did not hand out.
+// Exchanges returns a page of a workspace's exchanges, the newest first, and the cursor of the next page; ""
+// on the last one. If a filter needs more than an index, a page stops after 20,000 exchanges (5,000 with a
+// tag), so that it may have few or no entries and still a next page. With a figure as sort key, it sorts only
+// the newest exchanges up to this number that match the index. It returns a tenants.Invalid for an invalid
+// cursor.
 func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	listing, err := newListing(workspace, filter)
 	if err != nil {
@@ -49,7 +47,7 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID
 	return exchanges, next, nil
 }
 
-// CountExchanges returns how many exchanges a workspace has, or most, if there are more.
+// CountExchanges returns the number of a workspace's exchanges, at most most.
 func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error) {
 	var count int
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -58,13 +56,13 @@ func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.Worksp
 	return count, batchdb.Wrapf(err, "count exchanges of workspace %s", workspace)
 }
 
-// maxNames bounds how many clients and models are told about.
+// maxNames bounds the clients and models returned.
 const maxNames = 100
 
 // ExchangeNames returns the clients and models of a workspace's exchanges, in order,
 // at most 100 of each.
 func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error) {
-	// From one name to the next along the index, past all the exchanges between them.
+	// Jumps from one name to the next along the index, past all exchanges between them.
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
 			UNION ALL SELECT (SELECT e.%[1]s FROM exchanges e WHERE e.workspace_id = ? AND e.%[1]s > n.name
@@ -82,20 +80,20 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.Workspa
 	return clients, models, batchdb.Wrapf(err, "names in exchanges of workspace %s", workspace)
 }
 
-// listing reads a page of exchanges: it goes along the index that suits its filter,
-// newest first, and holds what it meets against the rest of the filter.
+// listing reads a page of exchanges: it scans the index that suits its filter, newest first, and checks each
+// exchange against the rest of the filter.
 type listing struct {
 	workspace tenants.WorkspaceID
 	limit     int
 	order     tenants.ExchangeOrder
 	isTagged  bool // along the exchanges with a tag, not along all
-	looksAt   int  // that are looked at, where there is a rest
+	looksAt   int  // scanned, if there is a rest
 	along     conditions
 	rest      conditions
-	after     conditions // what the page before ended with, ordered by a figure
+	after     conditions // the end of the previous page, with a figure as sort key
 }
 
-// conditions are parts of a WHERE with their values. {id} stands for the column of the id.
+// conditions are parts of a WHERE with their values. {id} is a placeholder for the column of the id.
 type conditions struct {
 	parts  []string
 	values []any
@@ -113,8 +111,8 @@ func (c *conditions) sql(id string) string {
 type listedRow struct {
 	Row    exchangeRow `gorm:"embedded"`
 	Fits   bool        // the whole filter
-	Place  int         // among those that were looked at, from 1; 0 if not counted
-	Figure int64       // what it is ordered by; 0 for its time
+	Place  int         // among the scanned ones, from 1; 0 if not counted
+	Figure int64       // the sort key's value; 0 for time
 }
 
 func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*listing, error) {
@@ -142,7 +140,7 @@ func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*
 	return l, nil
 }
 
-// goOn begins behind the exchange that a cursor names.
+// goOn starts after the exchange of a cursor.
 func (l *listing) goOn(cursor string) error {
 	from, err := parseCursor(cursor)
 	if err != nil {
@@ -157,8 +155,8 @@ func (l *listing) goOn(cursor string) error {
 	return nil
 }
 
-// narrow adds what is asked for. What narrows most, as a rule, says along which index
-// to go; only one can. The rest is looked for on the way.
+// narrow adds the filter's conditions. One of them, usually the most selective, chooses the index because a scan
+// can use only one. The others are checked during the scan.
 func (l *listing) narrow(filter tenants.ExchangeFilter) {
 	var asked []func(to *conditions)
 	ask := func(is bool, part string, values ...any) {
@@ -209,7 +207,7 @@ func (l *listing) narrow(filter tenants.ExchangeFilter) {
 	}
 }
 
-// moduleJSON returns what the modules of a report hold that one ran in.
+// moduleJSON returns the JSON that a report's modules contain if one module ran in it.
 func moduleJSON(name, outcome string) string {
 	object := map[string]string{"name": name}
 	if outcome != "" {
@@ -218,7 +216,7 @@ func moduleJSON(name, outcome string) string {
 	return "[" + objectJSON(object) + "]"
 }
 
-// objectJSON returns texts as a JSON object that a jsonb column takes.
+// objectJSON returns texts as a JSON object for a jsonb column.
 func objectJSON(object map[string]string) string {
 	for name, value := range object {
 		object[name] = storable(value)
@@ -230,20 +228,20 @@ func objectJSON(object map[string]string) string {
 	return string(encoded)
 }
 
-// statement returns the SELECT with its values. Of those that are looked at, only
-// whether they fit is read: the others' columns are never.
+// statement returns the SELECT with its values. Of scanned exchanges, it reads only the columns that the
+// filter needs, and the others of matching ones.
 func (l *listing) statement() (text string, values []any) {
 	if l.order.By != "" {
 		return l.ranked()
 	}
 	text, values = l.timed()
-	if l.order.Up { // the same the other way round: nothing else in it is in an order
+	if l.order.Up { // safe because DESC occurs in sort keys only
 		text = strings.ReplaceAll(text, " DESC", "")
 	}
 	return text, values
 }
 
-// timed returns the SELECT of exchanges in the order of time, the newest first.
+// timed returns the SELECT of exchanges sorted by time, the newest first.
 func (l *listing) timed() (text string, values []any) {
 	if len(l.rest.parts) == 0 {
 		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
@@ -257,7 +255,7 @@ func (l *listing) timed() (text string, values []any) {
 	return text, append(values, l.looksAt, l.limit+1, l.workspace)
 }
 
-// ranked returns the SELECT of the newest exchanges, put in the order of a figure.
+// ranked returns the SELECT of the newest exchanges, sorted by a figure.
 func (l *listing) ranked() (text string, values []any) {
 	figure, fits := "("+figureColumn(l.order.By)+")::bigint AS figure", "true"
 	if len(l.rest.parts) > 0 {
@@ -302,22 +300,22 @@ func columnsOf(alias string) string {
 	return alias + "." + strings.Join(strings.FieldsFunc(exchangeColumns, func(r rune) bool { return strings.ContainsRune(", \n\t", r) }), ", "+alias+".")
 }
 
-// looked returns the SELECT of the exchanges that are looked at: columns of the table, or
-// those but for id and time where it goes along tags, and of which values.
+// looked returns the SELECT of the scanned exchanges: with columns or, along tags, with others, which are the
+// columns except id and time. of are the arguments of these columns.
 func (l *listing) looked(columns, others string, of []any, most int) (text string, values []any) {
 	if !l.isTagged {
 		values = append(append(append(values, of...), l.along.values...), most)
 		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("id") + " ORDER BY at DESC, id DESC LIMIT ?", values
 	}
 	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
-	// One by one in their order, and no further than the page goes.
+	// One by one in order, only as far as the page needs.
 	//nolint:unqueryvet // the columns are those of the inner query
 	return "SELECT tagged_exchange.*, exchange_id AS id, tagged_at AS at FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +
 			others + " FROM exchanges WHERE workspace_id = ? AND id = exchange_id LIMIT 1) tagged_exchange ORDER BY tagged_at DESC, exchange_id DESC",
 		append(append(append(append(values, l.along.values...), most), of...), l.workspace)
 }
 
-// page returns what was found, and where to go on.
+// page returns the matching exchanges and the cursor of the next page.
 func (l *listing) page(rows []listedRow) (found []tenants.Exchange, next string) {
 	found = make([]tenants.Exchange, 0, min(len(rows), l.limit))
 	for i := range rows {

@@ -11,9 +11,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// NewestOf returns the newest exchanges of each of some sessions, so many at most, the
-// newest first: what pictures of them need, which is their size, window, levels, status
-// and compression, and nothing else.
+// NewestOf returns the newest exchanges of each session, at most most, the newest first. It reads only the
+// data for charts: size, window, levels, status and compression.
 func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error) {
 	const statement = `SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
 		FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (

@@ -10,10 +10,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// FoldSums adds what has been recorded of all workspaces since the last fold to their sums and
-// meters. Recorders only append, so that none of them waits for another one's row; a reader
-// sums adds what is not folded yet, and finds the same before and after. A workspace whose fold
-// fails is left for the next one.
+// FoldSums adds all workspaces' records since the last fold to their sums and meters. Recorders only append,
+// so that they do not wait for each other's rows. Readers add unfolded records to the sums, so that a fold
+// does not change their results. A workspace whose fold fails is left for the next one.
 func (db Usage) FoldSums(ctx context.Context) error {
 	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {

@@ -11,9 +11,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// grantor returns who hands out or changes API keys of a workspace on behalf of the
-// context's actor, as they are now; the product acts for a person. Nobody changes their
-// role until the transaction ends.
+// grantor returns the current state of the actor who creates or changes API keys of a workspace in this
+// context; the product acts for person. Roles in the workspace cannot change until the transaction ends.
 func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tenants.Grantor, error) {
 	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR SHARE", workspace).Error; err != nil {
 		return tenants.Grantor{}, err
@@ -29,8 +28,8 @@ func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tena
 	return tenants.Grantor{Person: person, Role: member.role(), Rights: member.rights()}, err
 }
 
-// actingKey returns the API key that acts, with the scopes that it may use now: none, if
-// it has ended. It ends with the secret that it was presented with.
+// actingKey returns the acting API key with the scopes that it may use now, or without scopes if it has
+// ended. It ends with the secret that it was presented with.
 func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) (tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ?", workspace, actor.APIKey).Scan(&rows).Error
@@ -55,9 +54,8 @@ func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) 
 	return tenants.Grantor{Person: key.Person, Role: role, Rights: key.Rights, Key: &key}, nil
 }
 
-// back leaves a key the scopes that the person behind its secret may use now: who is found
-// from start, a key or a person. The rest of the
-// transaction works for the key's workspace, too.
+// back reduces a key's scopes to those that the person behind its secret may use now. start is a key or a
+// person from which that person is found. The rest of the transaction also works for the key's workspace.
 func back(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) error {
 	if err := workFor(tx, forWorkspace, key.Workspace.String()); err != nil {
 		return err
@@ -83,9 +81,9 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 	return behind.role(), nil
 }
 
-// endKeysOf ends what a member who leaves a workspace could do with API keys. Those that
-// they stand behind are revoked; or, if they are to be kept, go on to send requests and
-// nothing else, and who removes the person stands behind them, or else the first owner.
+// endKeysOf ends a leaving member's access through API keys. The keys that they are responsible for are
+// revoked. If the keys are to be kept, they can only send requests from then on, and the remover of the
+// person, or else the first owner, becomes responsible for them.
 func endKeysOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revoke bool) error {
 	var rows []apiKeyRow
 	err := tx.Raw(`WITH RECURSIVE theirs (key) AS (
@@ -125,7 +123,7 @@ func endKey(tx *gorm.DB, key tenants.APIKey) error {
 	return audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyRevoked, Target: key.ID.String()})
 }
 
-// handOver leaves a key the scope proxy and has another person stand behind it.
+// handOver reduces a key to the scope proxy and makes another person responsible for it.
 func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 	after := key
 	after.Scopes = []tenants.Scope{tenants.ScopeProxy}
@@ -137,7 +135,7 @@ func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 	return audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: key.Fields(), After: after.Fields()})
 }
 
-// heirOf returns who stands behind the kept keys of a member who leaves.
+// heirOf returns the person who becomes responsible for a leaving member's keys.
 func heirOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (heir uuid.UUID, err error) {
 	actor := tenants.ActorOf(tx.Statement.Context)
 	heir = actor.User

@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	maxPending  = 500         // invitations of a workspace that wait
+	maxPending  = 500         // pending invitations of a workspace
 	resendPause = time.Minute // between two mails to one address
 )
 
-// Invitations keeps invitations under the hashes of their links.
+// Invitations stores invitations under the hashes of their links.
 type Invitations struct{ *core }
 
-// CreateInvitations keeps invitations under the hashes of their links' secrets and queues
-// their mails, all or none, on behalf of the context's actor; one to the same address that
-// waits is revoked. It returns tenants.ErrDenied for a role that the actor does not manage, a
-// tenants.Invalid of the field email for an address of a member or too many invitations, and
-// the errors of their letters.
+// CreateInvitations stores invitations under the hashes of their links' secrets and queues their mails, on
+// behalf of the context's actor. It stores all or fails. A pending invitation to the same address is revoked.
+// It returns tenants.ErrDenied if the actor does not manage the role, a tenants.Invalid for email if the
+// address is a member's or has too many invitations, and the errors of their letters.
 func (db Invitations) CreateInvitations(ctx context.Context, workspace tenants.WorkspaceID, wanted []tenants.NewInvitation) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		for _, invitation := range wanted {
@@ -71,7 +70,7 @@ func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants
 	return mailInvitation(tx, created, wanted.Mail)
 }
 
-// mailInvitation queues what letter returns for an invitation.
+// mailInvitation queues the mail that letter writes for an invitation.
 func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.InvitationMail) error {
 	mail, err := letter(invitation)
 	if err != nil {
@@ -80,7 +79,7 @@ func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.I
 	return queueMail(tx, mail)
 }
 
-// checkInvited returns what keeps an address from being invited.
+// checkInvited returns why an address cannot be invited.
 func checkInvited(tx *gorm.DB, workspace tenants.WorkspaceID, email string) error {
 	var found struct {
 		IsMember bool
@@ -101,10 +100,9 @@ func checkInvited(tx *gorm.DB, workspace tenants.WorkspaceID, email string) erro
 	return nil
 }
 
-// RenewInvitation gives an invitation that waits another link, and another end with
-// it, and queues the mail with it; the one before does not work any more. It returns
-// tenants.ErrNotFound, tenants.ErrDenied, a tenants.TooMany within a minute of the last time,
-// and the error of the letter.
+// RenewInvitation gives a pending invitation another link and another expiry, and queues the mail with it.
+// The previous link ends. It returns tenants.ErrNotFound, tenants.ErrDenied, a tenants.TooMany within a
+// minute of the last time, and the error of the letter.
 func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationMail) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := managedInvitation(tx, workspace, id)
@@ -132,8 +130,7 @@ func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.Wor
 	return batchdb.Wrapf(err, "renew invitation %s", id)
 }
 
-// RevokeInvitation ends an invitation that waits. It returns tenants.ErrNotFound and
-// tenants.ErrDenied.
+// RevokeInvitation ends a pending invitation. It returns tenants.ErrNotFound and tenants.ErrDenied.
 func (db Invitations) RevokeInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := managedInvitation(tx, workspace, id); err != nil {
@@ -144,8 +141,7 @@ func (db Invitations) RevokeInvitation(ctx context.Context, workspace tenants.Wo
 	return batchdb.Wrapf(err, "revoke invitation %s", id)
 }
 
-// Invitations returns the invitations of a workspace that wait, those that have
-// expired too, the newest first.
+// Invitations returns the open invitations of a workspace, including expired ones, the newest first.
 func (db Invitations) Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error) {
 	var rows []invitationRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -154,8 +150,8 @@ func (db Invitations) Invitations(ctx context.Context, workspace tenants.Workspa
 	return each(rows, (*invitationRow).toInvitation), batchdb.Wrapf(err, "invitations of workspace %s", workspace)
 }
 
-// InvitationByHash returns the invitation whose link's secret has a hash. It returns
-// tenants.ErrInvitation if there is no invitation to accept.
+// InvitationByHash returns the invitation with the hash of its link's secret, or tenants.ErrInvitation if it
+// cannot be accepted.
 func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
 	var found tenants.Invitation
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
@@ -166,10 +162,9 @@ func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenant
 	return found, batchdb.Wrapf(err, "find invitation")
 }
 
-// AcceptInvitation makes a person a member, once, and has their login work in the
-// workspace. It returns tenants.ErrInvitation if the invitation cannot be accepted,
-// and tenants.ErrOtherAddress if the person's address is not the invited one. Who is
-// a member already keeps their role.
+// AcceptInvitation makes a person a member, once, and switches their login to the workspace. It returns
+// tenants.ErrInvitation if the invitation cannot be accepted, and tenants.ErrOtherAddress if the person's
+// address is not the invited one. Existing members keep their role.
 func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
 		invitation, err := redeemable(tx, hash)
@@ -194,10 +189,10 @@ func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, l
 	return batchdb.Wrapf(err, "accept invitation")
 }
 
-// SignUpInvited creates the person with the invited address, makes them a member and
-// sends them letters, all or nothing; and they own another workspace if that has a
-// name. It returns tenants.ErrInvitation and, having told the owner of the address where
-// joining says how, tenants.ErrEmailTaken. Where it does, the person must verify the address.
+// SignUpInvited creates the person with the invited address, makes them a member and sends their letters, in
+// one transaction. If joining names another workspace, it also creates that as theirs. It returns
+// tenants.ErrInvitation, and tenants.ErrEmailTaken after notifying the owner of the address as joining says.
+// If joining notifies owners, the person must verify the address.
 func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
 	var user tenants.User
 	var membership tenants.Membership
@@ -241,8 +236,8 @@ func (db Invitations) withLink(ctx context.Context, hash []byte, fn func(tx *gor
 	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 
-// presented returns the invitation with a hash that can be accepted; the rest of the
-// transaction works for its workspace.
+// presented returns the acceptable invitation with a hash; the rest of the transaction works for its
+// workspace.
 func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 	var workspace []tenants.WorkspaceID
 	if err := tx.Raw("SELECT workspace_id FROM invitations WHERE hash = ?", hash).Scan(&workspace).Error; err != nil {
@@ -260,7 +255,7 @@ func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 	return row.toInvitation(), err
 }
 
-// redeemable is presented for someone who joins: the workspace is not deleted before the
+// redeemable is presented for someone who joins. It prevents the deletion of the workspace until the
 // transaction ends.
 func redeemable(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 	invitation, err := presented(tx, hash)
@@ -275,8 +270,7 @@ func redeemable(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 	return invitation, nil
 }
 
-// accept uses an invitation up. Of two who try at once, one gets
-// tenants.ErrInvitation.
+// accept uses up an invitation. Of two concurrent calls, one returns tenants.ErrInvitation.
 func accept(tx *gorm.DB, invitation tenants.Invitation, user uuid.UUID) error {
 	workspace := invitation.Workspace.ID
 	used := tx.Exec(`UPDATE invitations SET accepted_at = now()
@@ -298,8 +292,7 @@ func accept(tx *gorm.DB, invitation tenants.Invitation, user uuid.UUID) error {
 	})
 }
 
-// managedInvitation returns an invitation that waits, and that the context's actor
-// may change.
+// managedInvitation returns a pending invitation that the context's actor may change.
 func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	by, err := lockAsActor(tx, workspace)
 	if err != nil {
@@ -312,7 +305,7 @@ func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID)
 	return invitation, err
 }
 
-// invitationOf returns an invitation that waits.
+// invitationOf returns a pending invitation.
 func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	var rows []invitationRow
 	err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error
@@ -320,8 +313,8 @@ func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (ten
 	return row.toInvitation(), err
 }
 
-// revokeInvitationsOf ends the invitations that someone has made and could not make
-// with their new role; empty: all.
+// revokeInvitationsOf ends the pending invitations that someone has made and could not make with their new
+// role; "" ends all.
 func revokeInvitationsOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	for _, invited := range tenants.Roles() {
 		if role.Manages(invited) {
@@ -334,8 +327,7 @@ func revokeInvitationsOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.U
 	return nil
 }
 
-// revokeInvitations ends those invitations of a workspace that wait and for which a
-// condition holds.
+// revokeInvitations ends the pending invitations of a workspace that match a condition.
 func revokeInvitations(tx *gorm.DB, workspace tenants.WorkspaceID, condition string, values ...any) error {
 	var revoked []invitationRow
 	err := tx.Raw(`UPDATE invitations SET revoked_at = now()
@@ -354,7 +346,7 @@ func revokeInvitations(tx *gorm.DB, workspace tenants.WorkspaceID, condition str
 	return nil
 }
 
-// waiting selects invitations that are neither accepted nor revoked.
+// waiting selects pending invitations: not accepted and not revoked.
 func waiting(tx *gorm.DB) *gorm.DB {
 	return tx.Table("invitations i").
 		Select("i.id, i.workspace_id, w.name AS workspace_name, w.created_at AS workspace_created_at, i.email, i.role, coalesce(u.email, '') AS inviter, i.created_at, i.sent_at, i.expires_at").

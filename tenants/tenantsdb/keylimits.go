@@ -13,9 +13,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
-// replicas. It returns tenants.ErrNotFound, a tenants.Invalid for a key that is revoked,
-// and what Grantor.CheckChange does.
+// ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all replicas. It returns
+// tenants.ErrNotFound, a tenants.Invalid for a revoked key, and the errors of Grantor.CheckChange.
 func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) error {
 	workspace := tenant.Workspace()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -54,10 +53,9 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key t
 	return batchdb.Wrapf(err, "change API key %s", key.ID)
 }
 
-// RotateAPIKey gives an API key another secret on all replicas. The one before works
-// for as long as the rotation says; one that was older still ends. Who rotates a key stands
-// behind it from then on. It returns tenants.ErrNotFound, a tenants.Invalid for a key that
-// is revoked, and what Grantor.CheckRotate does.
+// RotateAPIKey gives an API key another secret on all replicas. The previous one works until the rotation's
+// OldUntil, and any older one ends. The person who rotates a key becomes responsible for it. It returns
+// tenants.ErrNotFound, a tenants.Invalid for a revoked key, and the errors of Grantor.CheckRotate.
 func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, id)
@@ -70,7 +68,7 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		if err := by.CheckRotate(before); err != nil {
 			return err
 		}
-		// Who is shown the secret stands behind it.
+		// The person who sees the secret becomes responsible for the key.
 		err = tx.Exec(`UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?,
 			old_person_id = coalesce(person_id, created_by), person_id = ?
 			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, by.Person, workspace, id).Error
@@ -88,9 +86,9 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	return batchdb.Wrapf(err, "rotate API key %s", id)
 }
 
-// KeyRights returns what the context's actor may let an API key decide, and the
-// pipeline that the key has now: of a key that exists no more than the people behind it may
-// decide. The product acts for who the key says created it. It returns tenants.ErrNotFound.
+// KeyRights returns the rights that the context's actor may give an API key, and the key's current pipeline.
+// For an existing key, the people behind it bound the rights too. The product acts for the key's creator. It
+// returns tenants.ErrNotFound.
 func (db APIKeys) KeyRights(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) (rights tenants.KeyRights, pipeline string, err error) {
 	workspace := tenant.Workspace()
 	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -113,8 +111,8 @@ func (db APIKeys) KeyRights(ctx context.Context, tenant tenants.Tenant, key tena
 // errRevoked refuses a change of a revoked key.
 var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, which stays as it is; create another"}
 
-// lockAPIKey returns a key for the transaction to change, and who changes it; the product
-// does for the person behind the key.
+// lockAPIKey returns and locks a key, with the actor who changes it; the product acts for the person behind
+// the key.
 func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
@@ -134,7 +132,7 @@ func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenan
 	return key, by, err
 }
 
-// keyLimits are an API key's limits as they are kept; NoStore has a column of its own.
+// keyLimits is the stored form of an API key's limits; NoStore has its own column.
 type keyLimits struct {
 	Models         []string       `json:"models,omitempty"`
 	Endpoints      []string       `json:"endpoints,omitempty"`

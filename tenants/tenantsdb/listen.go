@@ -12,23 +12,22 @@ import (
 	"gorm.io/gorm"
 )
 
-// The channels on which all replicas are told about changes once they are committed.
+// The channels that notify all replicas of committed changes.
 const (
 	KeysChannel     = "palimpsest_keys"     // API keys changed: the id of their workspace, or of the person behind them
 	SettingsChannel = "palimpsest_settings" // a workspace's pipeline or provider keys changed: its id
 	LoginsChannel   = "palimpsest_logins"   // a login has ended: its id
-	MailsChannel    = "palimpsest_mails"    // a mail waits or was asked for: nothing
+	MailsChannel    = "palimpsest_mails"    // a mail waits or was requested; empty payload
 )
 
 const (
-	probeEvery   = 5 * time.Second // silence after which a connection is tried
+	probeEvery   = 5 * time.Second // silence after which a connection is probed
 	probeTimeout = 5 * time.Second
-	minPause     = 50 * time.Millisecond // before connecting again
+	minPause     = 50 * time.Millisecond // before reconnecting
 	maxPause     = 5 * time.Second
 )
 
-// Listener hears notifications on a connection of its own, which it opens again
-// whenever it breaks.
+// Listener receives notifications on its own connection, and reconnects whenever it breaks.
 type Listener struct {
 	url      string
 	log      *slog.Logger
@@ -43,20 +42,19 @@ type handler struct {
 	missed func()
 }
 
-// NewListener returns a Listener that is not started yet.
+// NewListener returns a Listener. Start starts it.
 func (db *DB) NewListener(log *slog.Logger) *Listener {
 	return &Listener{url: db.listenURL, log: log, handlers: make(map[string][]handler)}
 }
 
-// Handle has told called with the payload of each notification on a channel, one
-// at a time, and missed when some may have been lost: as soon as the connection
-// is known to be broken, and once more when it is back. It must be called before
-// Start.
+// Handle registers a handler for a channel. told runs with the payload of each notification, one at a time.
+// missed runs when notifications may have been lost: at the loss of the connection, and again when it is
+// back. Handle must be called before Start.
 func (l *Listener) Handle(channel string, told func(payload string), missed func()) {
 	l.handlers[channel] = append(l.handlers[channel], handler{told: told, missed: missed})
 }
 
-// Start connects and returns when notifications are heard.
+// Start connects and returns when notifications are received.
 func (l *Listener) Start(ctx context.Context) error {
 	connection, err := l.connect(ctx)
 	if err != nil {
@@ -67,8 +65,7 @@ func (l *Listener) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the listener and waits for a handler that is running. It may be
-// called twice, and without Start.
+// Stop stops the listener and waits for a running handler. It may be called twice, and without Start.
 func (l *Listener) Stop() {
 	if l.cancel != nil {
 		l.cancel()
@@ -89,11 +86,11 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	return connection, nil
 }
 
-// run hears notifications until ctx ends.
+// run receives notifications until ctx ends.
 func (l *Listener) run(ctx context.Context, connection *pgx.Conn) {
 	for connection != nil {
 		err := l.hear(ctx, connection)
-		_ = connection.Close(context.WithoutCancel(ctx)) // broken or done with
+		_ = connection.Close(context.WithoutCancel(ctx)) // broken or no longer needed
 		if ctx.Err() != nil {
 			return
 		}
@@ -114,7 +111,7 @@ func (l *Listener) missed() {
 	}
 }
 
-// hear passes notifications on until the connection breaks or ctx ends.
+// hear passes on notifications until the connection breaks or ctx ends.
 func (l *Listener) hear(ctx context.Context, connection *pgx.Conn) error {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, probeEvery)
@@ -135,14 +132,14 @@ func (l *Listener) hear(ctx context.Context, connection *pgx.Conn) error {
 	}
 }
 
-// probe finds out whether a silent connection still is one.
+// probe checks whether a silent connection still works.
 func probe(ctx context.Context, connection *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return connection.Ping(ctx)
 }
 
-// reconnect tries until it succeeds; it returns nil when ctx ends.
+// reconnect retries until it succeeds; it returns nil when ctx ends.
 func (l *Listener) reconnect(ctx context.Context) *pgx.Conn {
 	pause := minPause
 	for {
@@ -161,7 +158,7 @@ func (l *Listener) reconnect(ctx context.Context) *pgx.Conn {
 	}
 }
 
-// notify tells all replicas once the transaction is committed.
+// notify notifies all replicas after the transaction is committed.
 func notify(tx *gorm.DB, channel, payload string) error {
 	return tx.Exec("SELECT pg_notify(?, ?)", channel, payload).Error
 }

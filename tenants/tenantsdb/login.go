@@ -12,18 +12,18 @@ import (
 	"palimpsest/tenants"
 )
 
-// Logins keeps where people are logged in.
+// Logins stores logins.
 type Logins struct{ *core }
 
-// CreateLogin keeps a new login, which may work in no workspace. It returns
-// tenants.ErrNotFound if the user is no member of the workspace.
+// CreateLogin stores a new login, optionally without a workspace. It returns tenants.ErrNotFound if the user
+// is not a member of the workspace.
 func (db Logins) CreateLogin(ctx context.Context, login tenants.Login) error {
 	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error {
 		if err := insertLogin(tx, login); err != nil {
 			return err
 		}
 		if login.Workspace.IsZero() {
-			return nil // nobody's to see it noted
+			return nil // no workspace's audit log to record it in
 		}
 		if err := seen(tx, login.UserID, login.Workspace); err != nil {
 			return err
@@ -33,9 +33,8 @@ func (db Logins) CreateLogin(ctx context.Context, login tenants.Login) error {
 	return batchdb.Wrapf(err, "create login")
 }
 
-// ActiveLogin returns who is logged in with a login of a user. It returns
-// tenants.ErrLoginEnded if there is no such login, or if it is revoked or has
-// expired.
+// ActiveLogin returns the principal of a user's login. It returns tenants.ErrLoginEnded if the login is
+// unknown, revoked or expired.
 func (db Logins) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Principal, error) {
 	var found []principalRow
 	var memberships []tenants.Membership
@@ -79,8 +78,8 @@ func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, e
 	return each(rows, (*loginRow).toLogin), batchdb.Wrapf(err, "logins of user %s", user)
 }
 
-// UsedPlace reports whether the person with an address has logged in from a place since a
-// time. It does the same for every address.
+// UsedPlace reports whether the person with an address has logged in from a place since a time. It does the
+// same work for every address.
 func (db Logins) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
 	var used bool
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
@@ -100,23 +99,22 @@ func (db Logins) UsedPlace(ctx context.Context, email, place string, since time.
 	return used, batchdb.Wrapf(err, "look for a place")
 }
 
-// seenEvery is how often it is noted that a login is used.
+// seenEvery is the interval at which a login's use is recorded.
 const seenEvery = 5 * time.Minute
 
-// RevokeLogin ends a login of a user on all replicas. Ending one that has ended
-// changes nothing.
+// RevokeLogin ends a login of a user on all replicas. A second call has no effect.
 func (db Logins) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id = ?", id) })
 	return batchdb.Wrapf(err, "revoke login %s", id)
 }
 
-// RevokeLogins ends all logins of a user on all replicas, in whichever workspace.
+// RevokeLogins ends all logins of a user on all replicas, in all workspaces.
 func (db Logins) RevokeLogins(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id <> ?", uuid.Nil) })
 	return batchdb.Wrapf(err, "revoke logins of user %s", user)
 }
 
-// endLogins ends the active logins of a user that a condition on an id holds for.
+// endLogins ends the active logins of a user that match a condition on an id.
 func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) error {
 	var ended []loginRow
 	err := tx.Raw("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND "+condition+" AND revoked_at IS NULL AND expires_at > now() RETURNING "+loginColumns, user, id).Scan(&ended).Error
@@ -145,8 +143,7 @@ func insertLogin(tx *gorm.DB, login tenants.Login) error {
 	return inserted.Error
 }
 
-// auditLogin notes what happened with a login in the workspace that it works in, if
-// there is one.
+// auditLogin records an event of a login in the workspace of the login, if it has one.
 func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 	if login.Workspace.IsZero() {
 		return nil
@@ -162,7 +159,7 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 	return audit(tx, login.Workspace, change)
 }
 
-// findLogin returns the active login of an id, or none.
+// findLogin returns the active login with an id; empty if absent.
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").

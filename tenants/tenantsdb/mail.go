@@ -12,11 +12,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// Mail keeps mails until they are sent.
+// Mail stores mails until they are sent.
 type Mail struct{ *core }
 
-// QueueMail has a mail sent. In a transaction of Together it is sent if and only if that is
-// committed; without one the tenant is nil.
+// QueueMail queues a mail. In a transaction of Together, the mail is committed with it; otherwise the tenant
+// is nil.
 func (db Mail) QueueMail(ctx context.Context, tenant tenants.Tenant, mail tenants.Mail) error {
 	if begun, joins := tenant.(*transaction); joins {
 		return queueMail(begun.tx, mail)
@@ -24,8 +24,7 @@ func (db Mail) QueueMail(ctx context.Context, tenant tenants.Tenant, mail tenant
 	return db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, mail) })
 }
 
-// queueMail has a mail sent if and only if the transaction is committed. It works in
-// transactions of any scope.
+// queueMail queues a mail, which is committed with the transaction. It works in transactions of any scope.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
 	if work, err := transactionOf(tx); err != nil {
@@ -44,8 +43,7 @@ func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	return notify(tx, MailsChannel, "")
 }
 
-// TakeMails returns mails that are due at a time, the oldest first, and lets nobody
-// else take them before another time.
+// TakeMails returns the mails due at a time, the oldest first, and reserves them until another time.
 func (db Mail) TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error) {
 	const statement = `UPDATE mails SET attempts = attempts + 1, next_at = ? WHERE id IN (
 			SELECT id FROM mails WHERE next_at <= ? ORDER BY next_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
@@ -53,27 +51,27 @@ func (db Mail) TakeMails(ctx context.Context, at, until time.Time, limit int) ([
 	return db.mails(ctx, statement, until, at, limit)
 }
 
-// KeepMails has the mails that are due at a time kept unsent, and returns them.
+// KeepMails keeps the mails due at a time unsent, and returns them.
 func (db Mail) KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error) {
 	return db.mails(ctx, "UPDATE mails SET next_at = 'infinity' WHERE next_at <= ? RETURNING "+mailColumns, at)
 }
 
-// Mails returns the mails that were not sent, the newest first.
+// Mails returns unsent mails, the newest first.
 func (db Mail) Mails(ctx context.Context, limit int) ([]tenants.WaitingMail, error) {
 	return db.mails(ctx, "SELECT "+mailColumns+" FROM mails ORDER BY id DESC LIMIT ?", limit)
 }
 
-// DelayMail has a mail tried again, not before a time.
+// DelayMail delays the next attempt for a mail until a time.
 func (db Mail) DelayMail(ctx context.Context, id uuid.UUID, until time.Time) error {
 	return db.changeMails(ctx, "UPDATE mails SET next_at = ? WHERE id = ?", until, id)
 }
 
-// DropMail takes a mail out: it was sent, or is abandoned.
+// DropMail deletes a mail that was sent or is abandoned.
 func (db Mail) DropMail(ctx context.Context, id uuid.UUID) error {
 	return db.changeMails(ctx, "DELETE FROM mails WHERE id = ?", id)
 }
 
-// DropMails takes out the mails that are older than a time.
+// DropMails deletes mails older than a time.
 func (db Mail) DropMails(ctx context.Context, before time.Time) error {
 	return db.changeMails(ctx, "DELETE FROM mails WHERE created_at < ?", before)
 }
@@ -91,9 +89,8 @@ func (db Mail) mails(ctx context.Context, statement string, values ...any) ([]te
 	return mails, nil
 }
 
-// ResealMails seals the texts of mails again that an older master key sealed, and
-// returns how many. One that does not open keeps none of the others from it: it is
-// abandoned when it is to be sent.
+// ResealMails reseals the mails of older master keys with the newest one, and returns their number. It skips
+// mails that do not open, since their delivery abandons them.
 func (db Mail) ResealMails(ctx context.Context) (int, error) {
 	if db.sealer == nil {
 		return 0, nil
@@ -114,7 +111,7 @@ func (db Mail) ResealMails(ctx context.Context) (int, error) {
 			if err != nil {
 				return err
 			}
-			// The bytes do not stand first: gorm takes them there for a list.
+			// The bytes are not the first value because gorm would expand them to a list.
 			if err := tx.Exec("UPDATE mails SET attempts = ?, sealed = ? WHERE id = ?", row.Attempts, sealed, row.ID).Error; err != nil {
 				return err
 			}
@@ -137,7 +134,7 @@ type mailRow struct {
 	Recipient string
 	Subject   string
 	Body      string
-	Sealed    []byte // NULL: the body holds the text
+	Sealed    []byte // NULL if the body contains the text
 	CreatedAt time.Time
 	Attempts  int
 }

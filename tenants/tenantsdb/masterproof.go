@@ -12,9 +12,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// KeepMasterProof keeps the proof of a database's master key and returns the one that is
-// kept: another, where there was one. It does so with the owner's login, as the start
-// has no other yet.
+// KeepMasterProof stores the proof of a database's master key and returns the stored one, which differs if
+// one existed. It uses the owner's login because no other is available yet at startup.
 func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte, error) {
 	var kept []byte
 	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
@@ -26,8 +25,8 @@ func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte
 	return kept, batchdb.Wrapf(err, "keep proof of the master key")
 }
 
-// StoredMasterProof returns the proof that is kept; nil before the first start. It reads it with
-// the owner's login, and changes nothing.
+// StoredMasterProof returns the stored proof; nil before the first start. It only reads, with the owner's
+// login.
 func StoredMasterProof(ctx context.Context, ownerURL string) ([]byte, error) {
 	var kept []byte
 	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
@@ -57,7 +56,7 @@ func (db DataKeys) ResealMasterProof(ctx context.Context, old, sealed []byte) er
 	return batchdb.Wrapf(err, "replace proof of the master key")
 }
 
-// asOwner runs a transaction with the owner's login, which most policies bind, too.
+// asOwner runs a transaction with the owner's login. Most policies apply to it as well.
 func asOwner(ctx context.Context, ownerURL string, work func(tx pgx.Tx) error) error {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {

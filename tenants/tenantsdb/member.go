@@ -10,9 +10,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// ChangeRole gives a member of a workspace another role, on behalf of the context's
-// actor, whose own role is looked at now. It returns tenants.ErrNotFound for who is
-// no member, and what tenants.CheckRoleChange does.
+// ChangeRole gives a member of a workspace another role, on behalf of the context's actor, with the actor's
+// current role. It returns tenants.ErrNotFound for non-members, and the errors of tenants.CheckRoleChange.
 func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
@@ -35,10 +34,9 @@ func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.Workspace
 	return batchdb.Wrapf(err, "change role of %s", user)
 }
 
-// RemoveMember ends a membership with all logins that work in the workspace and the
-// invitations that the member has made, on behalf of the context's actor. The
-// member's API keys are revoked or stay. It returns tenants.ErrNotFound for who is
-// no member, and what tenants.CheckRemoval does.
+// RemoveMember ends a membership with all logins in the workspace and the member's invitations, on behalf of
+// the context's actor. The member's API keys are revoked or kept. It returns tenants.ErrNotFound for
+// non-members, and the errors of tenants.CheckRemoval.
 func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
@@ -56,15 +54,14 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 	return batchdb.Wrapf(err, "remove member %s", user)
 }
 
-// LeaveWorkspace ends a person's own membership. Their logins that work in the
-// workspace go on in the one that they used last of the others, or in none. It
-// returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
+// LeaveWorkspace ends a person's own membership. Their logins in the workspace switch to the last used one of
+// their others, or to no workspace. It returns tenants.ErrNotFound for non-members, and tenants.ErrLastOwner.
 func (db Workspaces) LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
 	return batchdb.Wrapf(err, "leave workspace %s", workspace)
 }
 
-// leave ends the membership of the person whom the transaction works for.
+// leave ends the membership of the transaction's person.
 func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 		return err
@@ -89,7 +86,7 @@ func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKey
 	return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberLeft, Before: change.fields()})
 }
 
-// memberChange is a member that is about to change, and who changes them.
+// memberChange is a member before a change, and the actor who changes them.
 type memberChange struct {
 	by     tenants.Role // of the actor
 	role   tenants.Role
@@ -101,8 +98,8 @@ func (c memberChange) fields() tenants.Fields {
 	return tenants.Fields{"email": c.email, "role": string(c.role)}
 }
 
-// lockMember returns a member and lets no one else change who belongs to the
-// workspace until the transaction ends: of two owners who leave at once, one stays.
+// lockMember returns a member and locks the workspace's members until the transaction ends, so that of two
+// owners who leave at once, one stays.
 func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (memberChange, error) {
 	by, err := lockAsActor(tx, workspace)
 	if err != nil {
@@ -119,10 +116,10 @@ func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (mem
 	return memberChange{by: by, role: tenants.Role(one.Role), email: one.Email, owners: one.Owners}, err
 }
 
-// lockAsActor lets no one else change who belongs or is invited to the workspace
-// until the transaction ends, and returns the role of the context's actor: what a
-// request was allowed a moment ago may be over. An API key that manages may what an admin
-// may, as long as the person behind it may, too. It returns tenants.ErrDenied for others.
+// lockAsActor locks the workspace's members and invitations until the transaction ends, and returns the
+// current role of the context's actor, since a right checked earlier in the request may have ended. An API
+// key with ScopeManage has the role of an admin, if the person behind it has those rights too. It returns
+// tenants.ErrDenied for others.
 func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, error) {
 	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Error; err != nil {
 		return "", err
@@ -146,8 +143,7 @@ func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, erro
 	return tenants.Role(role), nil
 }
 
-// endMembership ends a membership, and with it the logins that work there, see the
-// foreign key of logins.
+// endMembership ends a membership, and with it the logins in the workspace through the foreign key of logins.
 func endMembership(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	if err := revokeInvitationsOf(tx, workspace, user, ""); err != nil {
 		return err
@@ -158,13 +154,13 @@ func endMembership(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, r
 	return tx.Exec("DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
 }
 
-// endChange notes a change of a member and has all replicas forget who they were.
+// endChange records a change of a member and makes all replicas forget their cached state.
 func endChange(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, change tenants.Change) error {
 	change.Target = user.String()
 	if err := audit(tx, workspace, change); err != nil {
 		return err
 	}
-	if err := notify(tx, KeysChannel, workspace.String()); err != nil { // what their keys may do
+	if err := notify(tx, KeysChannel, workspace.String()); err != nil { // the rights of their keys changed
 		return err
 	}
 	return notify(tx, LoginsChannel, user.String())

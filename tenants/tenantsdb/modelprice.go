@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// modelList is a list in the workspace's row of what a workspace sets for models at provider keys.
+// modelList is a list of settings for models at provider keys, stored in the workspace's row.
 type modelList[E any] struct {
 	name   string // in the API; its column is model_<name>
 	check  func([]E) ([]E, error)
@@ -107,7 +107,7 @@ func (l modelList[E]) find(tx *gorm.DB, workspace tenants.WorkspaceID, lock stri
 	return set, nil
 }
 
-// checkProviderKeys returns an Invalid for what is set at a provider key that the workspace doesn't have.
+// checkProviderKeys returns an Invalid for a setting with an unknown provider key.
 func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.WorkspaceID, set []E) error {
 	var known []uuid.UUID
 	if err := tx.Raw("SELECT id FROM provider_keys WHERE workspace_id = ?", workspace).Scan(&known).Error; err != nil {
@@ -121,7 +121,7 @@ func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.Workspace
 	return nil
 }
 
-// drop removes what is set at a provider key that is deleted.
+// drop removes the settings of a deleted provider key.
 func (l modelList[E]) drop(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.UUID) error {
 	column := "model_" + l.name
 	return tx.Exec("UPDATE workspaces SET "+column+" = (SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements("+column+`) one

@@ -12,15 +12,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// learntWindows bounds how many windows are learned for one workspace: the names
-// come from requests.
+// learntWindows bounds the windows learned for one workspace, because the names come from requests.
 const learntWindows = 1000
 
-// ModelWindows keeps the context windows that workspaces set or learned.
+// ModelWindows stores the workspaces' context windows, set or learned.
 type ModelWindows struct{ *core }
 
-// ModelWindows returns the context windows that a workspace has for models, by
-// the models' names.
+// ModelWindows returns a workspace's context windows of models, by the models' names.
 func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
 	var rows []modelWindowRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -30,7 +28,7 @@ func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.Works
 	return each(rows, (*modelWindowRow).toModelWindow), batchdb.Wrapf(err, "model windows of workspace %s", workspace)
 }
 
-// SetModelWindow keeps the window that someone set for a model and returns it.
+// SetModelWindow stores the window that a person set for a model, and returns it.
 func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	workspace := tenant.Workspace()
 	row := modelWindowRow{}
@@ -56,8 +54,8 @@ func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant
 	return row.toModelWindow(), batchdb.Wrapf(err, "set window of a model")
 }
 
-// LearnModelWindow keeps the window that a provider named for a model. What
-// someone set stays. A workspace learns the windows of 1000 models.
+// LearnModelWindow stores the window that a provider named for a model, unless a person has set one. A
+// workspace learns the windows of 1000 models.
 func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		learned := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
@@ -73,8 +71,8 @@ func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.W
 	return batchdb.Wrapf(err, "learn window of a model")
 }
 
-// DeleteModelWindow removes a model's window, set or learned: the table of models
-// holds again. It returns tenants.ErrNotFound.
+// DeleteModelWindow removes a model's window, set or learned, so that the table of models applies again. It
+// returns tenants.ErrNotFound.
 func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
@@ -96,8 +94,7 @@ func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.
 	return batchdb.Wrapf(err, "delete window of a model")
 }
 
-// windowFields returns what the audit log shows of a model's window; nil where none
-// is set or learned.
+// windowFields returns a model's window for the audit log; nil if neither set nor learned.
 func windowFields(tx *gorm.DB, workspace tenants.WorkspaceID, model string) (tenants.Fields, error) {
 	var tokens []int
 	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error

@@ -15,14 +15,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// notOperator is the SQLSTATE of the operator's functions for anybody else.
+// notOperator is the SQLSTATE of the operator functions for other users.
 const notOperator = "42501"
 
-// Operators is what operators of the installation see and do.
+// Operators stores operators' actions and reads their view of the installation.
 type Operators struct{ *core }
 
-// OperatedWorkspaces returns a page of what an operator sees of the workspaces of the
-// installation. For anybody but an operator it returns tenants.ErrNotFound.
+// OperatedWorkspaces returns a page of an operator's view of the installation's workspaces. It returns
+// tenants.ErrNotFound for other users.
 func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
 	var before *time.Time
 	if !query.BeforeAt.IsZero() {
@@ -31,8 +31,7 @@ func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, 
 	return db.operated(ctx, operator, storable(query.Search), before, nullable(query.BeforeID), uuid.NullUUID{}, query.Limit)
 }
 
-// OperatedWorkspace returns what an operator sees of one workspace, or
-// tenants.ErrNotFound.
+// OperatedWorkspace returns an operator's view of one workspace, or tenants.ErrNotFound.
 func (db Operators) OperatedWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID) (tenants.OperatedWorkspace, error) {
 	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
 	return batchdb.First(found, err, tenants.ErrNotFound)
@@ -49,14 +48,14 @@ func (db Operators) operated(ctx context.Context, operator uuid.UUID, search str
 	return each(rows, (*operatedRow).toWorkspace), nil
 }
 
-// SuspendWorkspace has all keys and pages of a workspace refused on all replicas, on
-// behalf of an operator; the reason is for its members. Doing it twice changes
-// nothing. It returns tenants.ErrNotFound, for anybody but an operator too.
+// SuspendWorkspace refuses all keys and pages of a workspace on all replicas, on behalf of an operator; the
+// reason is for its members. A second call has no effect. It returns tenants.ErrNotFound, also for other
+// users.
 func (db Operators) SuspendWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, true, reason)
 }
 
-// ResumeWorkspace ends a suspension, as SuspendWorkspace makes it.
+// ResumeWorkspace ends a suspension by SuspendWorkspace.
 func (db Operators) ResumeWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, false, reason)
 }
@@ -80,8 +79,8 @@ func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, worksp
 	return batchdb.Wrapf(err, "suspend or resume workspace %s", workspace)
 }
 
-// OperatorLog returns what operators did, the newest first. For anybody but an
-// operator it returns tenants.ErrNotFound.
+// OperatorLog returns the operators' actions, the newest first. It returns tenants.ErrNotFound for other
+// users.
 func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
 	var rows []operatorEntryRow
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
@@ -90,9 +89,9 @@ func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit i
 	return each(rows, (*operatorEntryRow).toEntry), batchdb.Wrapf(onlyOperators(err), "operators' log")
 }
 
-// AppointOperator makes a person an operator of the installation, on behalf of who has its
-// command line, with the login of the database's owner: the application's may not. It
-// reports whether they were none before.
+// AppointOperator makes a person an operator, on behalf of the installation's command line. It uses the login
+// of the database's owner because the application's login lacks the right. It reports whether the person was
+// not an operator before.
 func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool, error) {
 	var appointed bool
 	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
@@ -105,8 +104,8 @@ func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool
 	return appointed, batchdb.Wrapf(err, "appoint operator %s", user)
 }
 
-// claimOperator makes the person that the transaction signs up an operator, if they
-// are the first of the installation, and reports whether they are.
+// claimOperator makes the person whom the transaction signs up an operator if they are the installation's
+// first, and reports whether they are.
 func claimOperator(tx *gorm.DB) (isFirst bool, err error) {
 	if err := tx.Raw("SELECT claim_operator()").Scan(&isFirst).Error; err != nil {
 		return false, fmt.Errorf("look for an operator: %w", err)
@@ -114,7 +113,7 @@ func claimOperator(tx *gorm.DB) (isFirst bool, err error) {
 	return isFirst, nil
 }
 
-// standing adds to an API key what the installation thinks of its workspace.
+// standing adds to an API key whether the operator has suspended its workspace, and whether it is verified.
 func standing(tx *gorm.DB, key tenants.APIKey) (tenants.APIKey, error) {
 	var found struct{ Suspended, Verified bool }
 	err := tx.Raw("SELECT suspended, verified FROM workspace_standing(?)", key.Workspace).Scan(&found).Error
@@ -122,8 +121,7 @@ func standing(tx *gorm.DB, key tenants.APIKey) (tenants.APIKey, error) {
 	return key, err
 }
 
-// onlyOperators returns tenants.ErrNotFound for what the operator's functions answer
-// to anybody else.
+// onlyOperators converts the database functions' error for non-operators to tenants.ErrNotFound.
 func onlyOperators(err error) error {
 	if failure, is := errors.AsType[*pgconn.PgError](err); is && failure.Code == notOperator {
 		return tenants.ErrNotFound
@@ -172,7 +170,7 @@ func (r operatorEntryRow) toEntry() tenants.OperatorEntry {
 	}
 }
 
-// suspension returns what a row says of one; nil if absent.
+// suspension returns a row's suspension; nil if absent.
 func suspension(since *time.Time, reason string) *tenants.Suspension {
 	if since == nil {
 		return nil

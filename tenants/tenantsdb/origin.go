@@ -9,7 +9,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// OriginAllowed reports whether a workspace, or one of its API keys, lets pages of an origin read answers.
+// OriginAllowed reports whether a workspace, or one of its API keys, allows pages of an origin to read
+// answers.
 func (db APIKeys) OriginAllowed(ctx context.Context, origin string) (allowed bool, err error) {
 	err = db.transaction(ctx, forOrigin, origin, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM browser_origins WHERE origin = ?)", origin).Scan(&allowed).Error
@@ -17,7 +18,7 @@ func (db APIKeys) OriginAllowed(ctx context.Context, origin string) (allowed boo
 	return allowed, batchdb.Wrapf(err, "look for origin")
 }
 
-// keepOrigins keeps, for preflights, the origins that a workspace and its API keys allow now.
+// keepOrigins stores, for preflights, the origins that a workspace and its API keys allow now.
 func keepOrigins(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	if err := tx.Exec("DELETE FROM browser_origins WHERE workspace_id = ?", workspace).Error; err != nil {
 		return err

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	firstBucket = 32 * time.Microsecond // below it everything is in bucket 0
+	firstBucket = 32 * time.Microsecond // smaller values are in bucket 0
 	perDoubling = 8                     // buckets, from there on
 )
 
-// histogram counts exchanges by the bucket of their overhead, as the database's
-// overhead_bucket has it: bucket i begins at 32 µs · 2^((i−1)/8), bucket 0 at nothing.
+// histogram counts exchanges by the bucket of their overhead, as the database's overhead_bucket defines it:
+// bucket i begins at 32 µs · 2^((i−1)/8), bucket 0 at 0.
 type histogram []int64
 
-// parseHistograms returns the sum of histograms in the form "0,3,1;2": of a month there
-// may be thousands.
+// parseHistograms returns the sum of histograms in the form "0,3,1;2". A month may have thousands.
 func parseHistograms(text string) (histogram, error) {
 	var sum histogram
 	bucket, count := 0, int64(0)
@@ -42,7 +41,7 @@ func parseHistograms(text string) (histogram, error) {
 	return sum, nil
 }
 
-// overhead returns what the histogram says.
+// overhead returns the histogram's Overhead.
 func (h histogram) overhead() tenants.Overhead {
 	measured := int64(0)
 	for _, count := range h {
@@ -51,8 +50,8 @@ func (h histogram) overhead() tenants.Overhead {
 	return tenants.Overhead{P50: h.quantile(0.50, measured), P99: h.quantile(0.99, measured), Measured: measured}
 }
 
-// quantile returns the middle of the bucket in which the value of the nearest rank is:
-// the geometric one, which is at most 2^(1/16) = 1.044 times too large or too small.
+// quantile returns the middle of the bucket of the nearest rank: its geometric mean, which deviates by a
+// factor of at most 2^(1/16) = 1.044.
 func (h histogram) quantile(part float64, measured int64) time.Duration {
 	rank := int64(math.Ceil(part * float64(measured)))
 	for i, count := range h {

@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// FactorsOf returns what a person logs in with beside their password.
+// FactorsOf returns a person's second factors.
 func (db Factors) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error) {
 	var found tenants.Factors
 	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
@@ -51,11 +51,10 @@ func (db Factors) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.Use
 	return found.toUser(), passkeys, nil
 }
 
-// AddPasskey keeps a passkey that has answered a challenge, and ends all logins of the
-// person but one: they were opened without it. Where it is the person's first second
-// factor, it keeps the hashes of recovery codes, too, and returns true. It returns
-// tenants.ErrPasskey if the challenge was answered before, tenants.ErrConflict if the
-// passkey is kept already.
+// AddPasskey stores a passkey that has answered a challenge, and ends all logins of the person except one,
+// because they were opened without it. For the person's first second factor, it also stores the hashes of
+// recovery codes, and returns true. It returns tenants.ErrPasskey if the challenge was answered before, and
+// tenants.ErrConflict if the passkey exists already.
 func (db Factors) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte, notices ...tenants.Mail) (isFirst bool, err error) {
 	err = db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := answerOnce(tx, user.ID, challenge, passkey.CreatedAt); err != nil {
@@ -87,9 +86,8 @@ func (db Factors) AddPasskey(ctx context.Context, user tenants.User, keep uuid.U
 	return isFirst, batchdb.Wrapf(err, "add passkey")
 }
 
-// UsePasskey notes that a passkey has answered a challenge. It returns
-// tenants.ErrPasskey if it was answered before, or if the passkey has been used, removed
-// or found out as copied in the meantime.
+// UsePasskey records that a passkey has answered a challenge. It returns tenants.ErrPasskey if the challenge
+// was answered before, or if the passkey has been used, removed or marked as copied in the meantime.
 func (db Factors) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, challenge []byte) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		if err := answerOnce(tx, user, challenge, passkey.UsedAt); err != nil {
@@ -102,7 +100,7 @@ func (db Factors) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenant
 	return batchdb.Wrapf(err, "use passkey")
 }
 
-// NotePasskeyCopied has a passkey of which a copy was seen log nobody in any more.
+// NotePasskeyCopied disables a passkey after the use of a copy.
 func (db Factors) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		noted := tx.Exec("UPDATE passkeys SET copied_at = ? WHERE user_id = ? AND id = ? AND copied_at IS NULL", at, user, passkey.ID)
@@ -114,7 +112,7 @@ func (db Factors) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey
 	return batchdb.Wrapf(err, "note copied passkey")
 }
 
-// RenamePasskey gives a passkey another name, or returns tenants.ErrNotFound.
+// RenamePasskey renames a passkey, or returns tenants.ErrNotFound.
 func (db Factors) RenamePasskey(ctx context.Context, user, id uuid.UUID, name string) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		before, err := findPasskey(tx, user, id)
@@ -131,9 +129,8 @@ func (db Factors) RenamePasskey(ctx context.Context, user, id uuid.UUID, name st
 	return batchdb.Wrapf(err, "rename passkey")
 }
 
-// RemovePasskey has a passkey log nobody in any more and ends all logins of the person
-// but one. With the last second factor the recovery codes go. It returns
-// tenants.ErrNotFound.
+// RemovePasskey deletes a passkey and ends all logins of the person except one. With the last second factor
+// it also deletes the recovery codes. It returns tenants.ErrNotFound.
 func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		before, err := findPasskey(tx, user, id)
@@ -154,8 +151,8 @@ func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, n
 	return batchdb.Wrapf(err, "remove passkey")
 }
 
-// answerOnce notes that a challenge was answered, or returns tenants.ErrPasskey if it
-// was before. Those that are too old to be answered are forgotten.
+// answerOnce records that a challenge was answered, or returns tenants.ErrPasskey if it was answered before.
+// It deletes expired ones.
 func answerOnce(tx *gorm.DB, user uuid.UUID, challenge []byte, at time.Time) error {
 	const old = 2 * tenants.PasskeyAge
 	if err := tx.Exec("DELETE FROM passkey_challenges WHERE user_id = ? AND used_at < ?", user, at.Add(-old)).Error; err != nil {

@@ -16,11 +16,10 @@ import (
 // historyLength bounds the versions that PipelineHistory returns.
 const historyLength = 100
 
-// Pipelines keeps the pipeline of each workspace, version by version.
+// Pipelines stores the versions of each workspace's pipeline.
 type Pipelines struct{ *core }
 
-// Pipeline returns the newest version of a workspace's pipeline config. Where
-// none has been saved its version is 0.
+// Pipeline returns the newest version of a workspace's pipeline config, or version 0 if never saved.
 func (db Pipelines) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	versions, err := db.pipelines(ctx, workspace, 1)
 	if err != nil {
@@ -47,8 +46,8 @@ func (db Pipelines) PipelineHistory(ctx context.Context, workspace tenants.Works
 	return db.pipelines(ctx, workspace, historyLength)
 }
 
-// PipelineVersions returns saved versions of a workspace's pipeline config with
-// their authors, the newest first: at most so many of those before a version; 0: of all.
+// PipelineVersions returns saved versions of a workspace's pipeline config with their authors, the newest
+// first: at most limit of those before a version, where 0 means all.
 func (db Pipelines) PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB {
 		if before > 0 {
@@ -67,9 +66,8 @@ func (db Pipelines) PipelineVersion(ctx context.Context, workspace tenants.Works
 	return config, batchdb.Wrapf(err, "version %d of the pipeline", version)
 }
 
-// SavePipeline keeps a new version of a workspace's pipeline config and returns
-// it. It returns tenants.ErrConflict if the newest version is not the expected
-// one.
+// SavePipeline stores a new version of a workspace's pipeline config and returns it. It returns
+// tenants.ErrConflict if the newest version is not the expected one.
 func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	workspace := tenant.Workspace()
 	config.Workspace, config.Version = workspace, expectedVersion+1
@@ -79,9 +77,9 @@ func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, exp
 	return config, batchdb.Wrapf(err, "save version %d of the pipeline", config.Version)
 }
 
-// RestorePipeline keeps a new version of a workspace's pipeline config that equals an
-// earlier one, and returns it. It returns tenants.ErrNotFound, and tenants.ErrConflict
-// if the newest version is not the expected one.
+// RestorePipeline stores a copy of an earlier version of a workspace's pipeline config as a new one, and
+// returns it. It returns tenants.ErrNotFound, and tenants.ErrConflict if the newest version is not the
+// expected one.
 func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
 	var config tenants.PipelineConfig
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -100,7 +98,7 @@ func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.Works
 	return config, batchdb.Wrapf(err, "restore version %d of the pipeline", version)
 }
 
-// keepPipeline keeps a version, notes the change that makes it and tells all replicas.
+// keepPipeline stores a version, records the change and notifies all replicas.
 func keepPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.PipelineConfig, change tenants.Change) error {
 	before, err := newestPipeline(tx, workspace)
 	if err != nil {
@@ -116,7 +114,7 @@ func keepPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.Pi
 	return notify(tx, SettingsChannel, workspace.String())
 }
 
-// authored returns the versions that a query narrows down to, with their authors.
+// authored returns the versions of a query, with their authors.
 func (db Pipelines) authored(ctx context.Context, workspace tenants.WorkspaceID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
 	var rows []struct {
 		Row pipelineRow `gorm:"embedded"`
@@ -154,8 +152,7 @@ func newestPipeline(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Pipelin
 	return row.toPipelineConfig(), err
 }
 
-// insertPipeline inserts the version that follows the newest one; the primary key
-// refuses a second one.
+// insertPipeline inserts the version after the newest one; the primary key rejects a duplicate.
 func insertPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.PipelineConfig) error {
 	inserted := tx.Raw(`INSERT INTO pipeline_configs (workspace_id, version, modules, yaml, saved_by)
 		SELECT ?, ?, ?, ?, ?
@@ -171,7 +168,7 @@ func insertPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.
 
 const pipelineColumns = "workspace_id, version, modules, yaml, saved_by, saved_at"
 
-// authorColumn is who saved a version: a member, or an API key.
+// authorColumn is the author of a version: a member, or an API key.
 const authorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = pipeline_configs.saved_by),
 	(SELECT k.name FROM api_keys k WHERE k.workspace_id = pipeline_configs.workspace_id AND k.id = pipeline_configs.saved_by), '') AS author`
 

@@ -29,33 +29,33 @@ const (
 )
 
 const (
-	// keptStatements is how many statements a connection keeps prepared, unless its URL has a
+	// keptStatements bounds the prepared statements of a connection, unless its URL has a
 	// statement_cache_capacity.
 	keptStatements = 256
-	// lookPatience is how long it may take to see whether a pooler stands before a server.
+	// lookPatience bounds the check for a pooler in front of a server.
 	lookPatience = 2 * time.Second
 )
 
-// ErrUnbound says that a login has other rights than requests need.
+// ErrUnbound says that a login does not have exactly the rights that requests need.
 var ErrUnbound = errors.New("not an app login: it must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
 // ErrNoWorker says that a login is not a worker login, or that there is no worker login.
 var ErrNoWorker = errors.New("not a worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
-// pool is connections with one login. Before connect there is not one.
+// pool holds connections with one login. It has no connections before connect.
 type pool struct {
 	pgx  *pgxpool.Pool
 	conn *sql.DB // lends the connections of pgx
 	gorm *gorm.DB
 
-	asks  bool // connect finds out how statements are sent
+	asks  bool // connect determines how statements are sent
 	check func(context.Context, ask) error
-	mode  pgx.QueryExecMode // known once it is open
+	mode  pgx.QueryExecMode // set once it is open
 	open  atomic.Bool
 }
 
-// newPool returns a pool with what checks its login; also looks at each connection. The pool's size is
-// most, or pool_max_conns of the URL if most is 0, or else usual.
+// newPool returns a pool. check checks its login, and the functions of also run on each new connection. The
+// pool's size is most, or pool_max_conns of the URL if most is 0, or else usual.
 func newPool(address string, most, usual int32, check func(context.Context, ask) error, also ...func(context.Context, *pgx.Conn) error) (*pool, error) {
 	settings, err := pgxpool.ParseConfig(address)
 	if err != nil {
@@ -100,16 +100,16 @@ func newPool(address string, most, usual int32, check func(context.Context, ask)
 	return p, nil
 }
 
-// firstKey marks the context in which the first connection of a pool is made.
+// firstKey marks the context of a pool's first connection.
 type firstKey struct{}
 
-// admit lets a connection be made, once the pool is open or to open it.
+// admit allows a connection once the pool is open, or if it opens the pool.
 func (p *pool) admit(ctx context.Context, settings *pgx.ConnConfig) error {
 	if !p.open.Load() {
 		if ctx.Value(firstKey{}) == nil {
 			return batchdb.ErrUnopened
 		}
-		if p.asks { // what most servers turn out to take
+		if p.asks { // works with most servers
 			settings.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 		}
 		return nil
@@ -118,15 +118,14 @@ func (p *pool) admit(ctx context.Context, settings *pgx.ConnConfig) error {
 	return nil
 }
 
-// connect checks the login, on the first connection of the pool, and opens the pool. It may be called
-// again.
+// connect checks the login on the first connection of the pool, and opens the pool. It may be called again.
 func (p *pool) connect(ctx context.Context) error {
 	if p.open.Load() {
 		return nil
 	}
 	connection, err := p.pgx.Acquire(context.WithValue(ctx, firstKey{}, true))
 	if err != nil {
-		p.pgx.Reset() // should it come yet
+		p.pgx.Reset() // drops a connection that arrives late
 		return fmt.Errorf("open database: %w", err)
 	}
 	defer connection.Release()
@@ -135,28 +134,29 @@ func (p *pool) connect(ctx context.Context) error {
 		p.mode = execMode(ctx, connection.Conn())
 	}
 	if err != nil || p.mode != connection.Conn().Config().DefaultQueryExecMode {
-		p.pgx.Reset() // which ends it
+		p.pgx.Reset() // closes it
 	}
 	p.open.Store(err == nil)
 	return err
 }
 
-// unprepared returns the QueryRow of a connection of which it is not known yet whether it prepares.
+// unprepared returns the QueryRow of a connection before it is known whether it supports prepared statements.
 func unprepared(connection *pgx.Conn) ask {
 	return func(ctx context.Context, statement string, arguments ...any) pgx.Row {
 		return connection.QueryRow(ctx, statement, append([]any{pgx.QueryExecModeExec}, arguments...)...)
 	}
 }
 
-// execMode returns how statements are sent to a server. Prepared once for each connection: for a
-// few rows the server parses and plans longer than it works. Or, through a pooler such as pgbouncer,
-// which would mix up prepared ones, and where none is to be kept: described once and planned each time.
+// execMode returns how statements are sent to a server. Usually they are prepared once for each connection,
+// because for a few rows the server parses and plans longer than it works. Through a pooler such as
+// pgbouncer, which would mix up prepared statements, and without a statement cache, they are described once
+// and planned each time.
 func execMode(ctx context.Context, connection *pgx.Conn) pgx.QueryExecMode {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	var process uint32
 	err := unprepared(connection)(ctx, "SELECT pg_backend_pid()").Scan(&process)
-	isPooled := err != nil || process != connection.PgConn().PID() // a pooler tells its clients ids of its own
+	isPooled := err != nil || process != connection.PgConn().PID() // a pooler reports its own ids
 	if isPooled || connection.Config().StatementCacheCapacity == 0 {
 		return pgx.QueryExecModeCacheDescribe
 	}
@@ -165,13 +165,13 @@ func execMode(ctx context.Context, connection *pgx.Conn) pgx.QueryExecMode {
 
 // close closes all connections; it waits for those in use.
 func (p *pool) close() {
-	_ = p.conn.Close() // lends the pool's connections, and has none of its own to fail with
+	_ = p.conn.Close() // cannot fail because it lends the pool's connections and owns no others
 	p.pgx.Close()
 }
 
-// knowTypes has a connection return times in UTC, not in the zone of this machine: replicas in
-// different zones answer and export the same. And it sends uuids as the bytes that they are; pgx
-// by itself makes texts of them and reads those.
+// knowTypes makes a connection return times in UTC instead of this machine's zone, so that replicas in
+// different zones give the same answers and exports. It also sends uuids as bytes, since pgx would send and
+// read them as text.
 func knowTypes(connection *pgx.Conn) {
 	types := connection.TypeMap()
 	one := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
@@ -180,7 +180,7 @@ func knowTypes(connection *pgx.Conn) {
 	types.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{asBytes}, types.TryWrapEncodePlanFuncs...)
 }
 
-// asBytes returns how a uuid is sent.
+// asBytes returns the encoding of uuids as bytes.
 func asBytes(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 	id, ok := idOf(value)
 	if !ok {
@@ -189,7 +189,7 @@ func asBytes(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 	return &bytesPlan{}, pgtype.UUID{Bytes: id, Valid: true}, true
 }
 
-// idOf returns the uuid that a value is.
+// idOf returns the uuid in a value.
 func idOf(value any) (uuid.UUID, bool) {
 	switch id := value.(type) {
 	case uuid.UUID:
@@ -216,7 +216,7 @@ func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return p.next.Encode(pgtype.UUID{Bytes: id, Valid: true}, buf)
 }
 
-// isBound returns ErrUnbound for a login with more or fewer rights than requests need.
+// isBound returns ErrUnbound unless a login has exactly the rights that requests need.
 func isBound(ctx context.Context, ask ask) error {
 	login, err := readLogin(ctx, ask)
 	if err == nil && (login.Unbound || !login.Serves || login.Works) {
@@ -225,7 +225,7 @@ func isBound(ctx context.Context, ask ask) error {
 	return err
 }
 
-// isWorker returns ErrNoWorker for a login with more or fewer rights than background jobs need.
+// isWorker returns ErrNoWorker unless a login has exactly the rights that background jobs need.
 func isWorker(ctx context.Context, ask ask) error {
 	login, err := readLogin(ctx, ask)
 	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
@@ -234,7 +234,7 @@ func isWorker(ctx context.Context, ask ask) error {
 	return err
 }
 
-// login is what the login of a pool may do.
+// login holds the rights of a pool's login.
 type login struct {
 	Unbound bool // bypasses row-level security
 	Serves  bool // has the rights of palimpsest_app
@@ -244,7 +244,7 @@ type login struct {
 // ask is the QueryRow of a connection.
 type ask func(ctx context.Context, statement string, arguments ...any) pgx.Row
 
-// readLogin asks for a login.
+// readLogin reads the rights of a login.
 func readLogin(ctx context.Context, ask ask) (login, error) {
 	const statement = `SELECT r.rolsuper OR r.rolbypassrls
 			OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')

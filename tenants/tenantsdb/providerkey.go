@@ -14,10 +14,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// ProviderKeys keeps the keys that requests are sent to providers with.
+// ProviderKeys stores provider keys.
 type ProviderKeys struct{ *core }
 
-// AddProviderKey keeps a sealed provider key of a workspace.
+// AddProviderKey stores a sealed provider key of a workspace.
 func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := insertProviderKey(tx, workspace, key); err != nil {
@@ -29,8 +29,8 @@ func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.Wor
 	return batchdb.Wrapf(err, "add provider key")
 }
 
-// ProviderKeys returns the provider keys of a workspace in the order in which they
-// are asked: by their numbers, then the oldest first.
+// ProviderKeys returns the provider keys of a workspace in routing order: by their numbers, then the oldest
+// first.
 func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -49,9 +49,9 @@ func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace tenants.Works
 	return keys, nil
 }
 
-// ChangeProviderKey replaces a provider key of a workspace by what change makes of it,
-// and notes it as action. Where the key becomes the default, those before it are so no
-// more. It returns tenants.ErrNotFound and the errors of change.
+// ChangeProviderKey replaces a provider key of a workspace with the result of change, and records it as
+// action. If the key becomes the default, it replaces the previous default. It returns tenants.ErrNotFound
+// and the errors of change.
 func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
 	workspace := tenant.Workspace()
 	var after tenants.ProviderKey
@@ -71,8 +71,7 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Ten
 	return after, batchdb.Wrapf(err, "change provider key %s", id)
 }
 
-// CheckedProviderKey keeps the outcome of a test. A key that is gone meanwhile is no
-// error.
+// CheckedProviderKey stores the outcome of a test. It ignores a key deleted meanwhile.
 func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, check tenants.ProviderKeyCheck) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
@@ -81,9 +80,8 @@ func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace tenants
 	return batchdb.Wrapf(err, "keep test of provider key %s", id)
 }
 
-// ResealProviderKey replaces the sealed secret of a provider key by the same secret
-// sealed again, unless it has been replaced already. Nobody needs to hear of it: what
-// others have in memory is the same.
+// ResealProviderKey replaces the sealed secret of a provider key with a resealed one, unless it has been
+// replaced already. It sends no notification because the secret in other replicas' memory stays the same.
 func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
@@ -111,8 +109,8 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 	return batchdb.Wrapf(err, "delete provider key %s", id)
 }
 
-// providerKeyChanged does what every change of a key brings with it: one default for
-// each provider, a note, a notice to all replicas.
+// providerKeyChanged performs the common steps of a key's change: one default for each provider, an audit
+// entry, a notification to all replicas.
 func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey, change tenants.Change) error {
 	if key.Default {
 		err := tx.Exec("UPDATE provider_keys SET is_default = false WHERE workspace_id = ? AND provider = ? AND id <> ? AND is_default",
@@ -127,7 +125,7 @@ func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.
 	return notify(tx, SettingsChannel, workspace.String())
 }
 
-// lockProviderKey returns a key that no one else changes before the transaction ends.
+// lockProviderKey returns a key and locks it until the transaction ends.
 func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
@@ -166,7 +164,7 @@ func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.P
 		key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
 }
 
-// listsOf returns a key's headers and models as JSON columns take them.
+// listsOf returns a key's headers and models for JSON columns.
 func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
 	encodedHeaders, err := json.Marshal(append([]tenants.Header{}, key.Headers...))
 	if err != nil {

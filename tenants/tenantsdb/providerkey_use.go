@@ -11,11 +11,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// ProviderKeyUses returns what came of the requests of a workspace that have arrived
-// since a time, by the provider key they were sent with. Keys without a request are
-// not in it.
+// ProviderKeyUses sums up a workspace's requests since a time by their provider key. It omits keys without
+// requests.
 func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
-	// A key counts as refused from the first refusal on that nothing good has followed.
+	// A key counts as refused from the first refusal after its last success.
 	const statement = `
 		WITH good AS (
 			SELECT k.id, greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (

@@ -1,7 +1,7 @@
 package tenantsdb
 
-// ProxySettings is what the proxy reads and learns of a workspace. ProviderKeys and ModelWindows
-// have methods of the same name, so they are embedded under others.
+// ProxySettings holds the workspace settings that the proxy reads and learns. ProviderKeys and ModelWindows
+// have methods of the same name, so they are embedded under other names.
 type ProxySettings struct {
 	Data
 	Pipelines

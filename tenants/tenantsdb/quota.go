@@ -6,7 +6,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// withQuota returns a value as a JSON object with the limits of a quota among its members, without those that are 0.
+// withQuota returns a value as a JSON object with the members of a quota, without limits that are 0.
 func withQuota(value any, quota tenants.Quota) ([]byte, error) {
 	var members map[string]json.RawMessage
 	encoded, err := json.Marshal(value)
@@ -28,7 +28,7 @@ func withQuota(value any, quota tenants.Quota) ([]byte, error) {
 	return json.Marshal(numbers)
 }
 
-// readWithQuota is the reverse of withQuota: it reads an object into a value and returns the quota.
+// readWithQuota reverses withQuota: it reads an object into a value and returns the quota.
 func readWithQuota(object []byte, value any) (quota tenants.Quota, err error) {
 	var members map[string]json.RawMessage
 	if err = json.Unmarshal(object, value); err == nil {

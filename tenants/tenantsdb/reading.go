@@ -10,29 +10,29 @@ import (
 	"palimpsest/tenants"
 )
 
-// holder is who holds an API key or asks to read: a person with their role in a workspace, which is empty if they are not a
-// member, and what the workspace lets each role read.
+// holder is a person who holds an API key or asks to read. It has their role in a workspace, "" for
+// non-members, and the workspace's reading rights by role.
 type holder struct {
 	Person       uuid.UUID
 	Role         string
 	ManagersRead string
 	MembersRead  string
 	ViewersRead  string
-	Owner        uuid.UUID // the first owner of the workspace; of personBehind only
+	Owner        uuid.UUID // the first owner of the workspace; set by personBehind only
 }
 
 const memberColumns = `coalesce(m.role, '') AS role, w.managers_read, w.members_read, w.viewers_read`
 
 func (m holder) role() tenants.Role { return tenants.Role(m.Role) }
 
-// reads returns whose text the person may read now. Every path to text asks this.
+// reads returns the reading rights of the person now. Every path to text must check this.
 func (m holder) reads() tenants.Reads {
 	return tenants.TextPolicy{
 		Managers: tenants.Reads(m.ManagersRead), Members: tenants.Reads(m.MembersRead), Viewers: tenants.Reads(m.ViewersRead),
 	}.For(m.role())
 }
 
-// rights returns what a key of the person may decide.
+// rights returns the rights of the person's keys.
 func (m holder) rights() tenants.KeyRights {
 	return tenants.KeyRights{Reads: m.reads()}
 }
@@ -46,8 +46,8 @@ func memberOf(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (hol
 	return found, err
 }
 
-// personBehind returns who stands behind an API key; the zero holder if no one does. A key
-// that another key made is followed to who made that one. It may start with a person, too.
+// personBehind returns the person responsible for an API key, or the zero holder if absent. For a key that
+// another key created, it follows that key to its person. start may also be a person.
 func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (holder, error) {
 	var found []holder
 	err := tx.Raw(`WITH RECURSIVE behind (person) AS (
@@ -66,8 +66,7 @@ func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (
 	return found[0], nil
 }
 
-// Reader returns what a person may read of what was said in a workspace: nothing,
-// where they are no member of it.
+// Reader returns a person's reading rights for a workspace's text, which are empty for non-members.
 func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
 	var reader tenants.Reader
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -81,7 +80,7 @@ func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user u
 	return reader, batchdb.Wrapf(err, "what %s may read", user)
 }
 
-// KeyReader returns what an API key that was presented may read.
+// KeyReader returns the reading rights of a presented API key.
 func (db Data) KeyReader(ctx context.Context, key tenants.APIKey) (tenants.Reader, error) {
 	var reader tenants.Reader
 	err := db.inTenant(ctx, key.Workspace, func(tx *gorm.DB) error {
@@ -103,7 +102,7 @@ func (db Data) KeyReader(ctx context.Context, key tenants.APIKey) (tenants.Reade
 	return reader, batchdb.Wrapf(err, "what API key %s may read", key.ID)
 }
 
-// readerOf returns what a member may read.
+// readerOf returns a member's reading rights.
 func readerOf(tx *gorm.DB, workspace tenants.WorkspaceID, member holder) (reader tenants.Reader, err error) {
 	switch member.reads() {
 	case tenants.ReadsAll:

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// maxBehind is how far a replica may be behind. Where jobs run the primary writes every few
-	// seconds, so that one that follows it is never so far.
+	// maxBehind bounds the lag of a replica. Where jobs run, the primary writes every few seconds, so that a
+	// replica that follows it never reaches this lag.
 	maxBehind = time.Minute
 
-	replicaPatience = 2 * time.Second  // for a replica to take up a read
-	replicaAgain    = 10 * time.Second // before one that did not is asked again
+	replicaPatience = 2 * time.Second  // for a replica to start a read
+	replicaAgain    = 10 * time.Second // before a failed one is tried again
 )
 
-// replica is a server that follows the database and takes reads in its place.
+// replica is a server that follows the database and serves reads in its place.
 type replica struct {
 	pool   *pool
-	failed func(error) // hears why reads go to the database itself; optional
+	failed func(error) // receives the reason why reads go to the database itself; optional
 	rests  atomic.Int64
 }
 
-// conflict is what a replica cancels a read with that keeps it from following.
+// conflict is the error code with which a replica cancels a read that blocks its replication.
 const conflict = "40001"
 
-// ErrReplica says that it is the replica that cannot be used.
+// ErrReplica says that the error concerns the replica.
 var ErrReplica = errors.New("read replica")
 
-// errBehind says that a replica is too far behind, errPrimary that a server is no replica, whose rows
-// may be of long ago.
+// errBehind says that a replica has too much lag. errPrimary says that a server is not a replica, so that its
+// rows may be very old.
 var (
 	errBehind  = errors.New("it is too far behind")
 	errPrimary = errors.New("it takes writes and follows no other server")
@@ -53,8 +53,8 @@ func newReplica(config Config) (*replica, error) {
 	return &replica{pool: made, failed: config.ReadFailed}, nil
 }
 
-// connect opens a replica, which need not answer yet. It returns ErrUnbound if it answers and its
-// login is not an app login.
+// connect opens a replica, which need not answer yet. It returns ErrUnbound if it answers and its login is
+// not an app login.
 func (r *replica) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
 	defer cancel()
@@ -62,15 +62,15 @@ func (r *replica) connect(ctx context.Context) error {
 	if errors.Is(err, ErrUnbound) {
 		return err
 	}
-	if err != nil { // it may answer later: each connection is looked at
+	if err != nil { // it may answer later, since each connection is checked
 		r.pool.mode = pgx.QueryExecModeCacheDescribe
 		r.pool.open.Store(true)
 	}
 	return nil
 }
 
-// read runs fn in a transaction of a workspace on the replica, and reports whether it did: it does not
-// where the replica does not answer or is too far behind.
+// read runs fn in a transaction of a workspace on the replica, and reports whether it did. It does not if the
+// replica does not answer or has too much lag.
 func (r *replica) read(ctx context.Context, c *core, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) (did bool, err error) {
 	if time.Now().UnixNano() < r.rests.Load() {
 		return false, nil
@@ -94,12 +94,11 @@ func (r *replica) read(ctx context.Context, c *core, workspace tenants.Workspace
 	return did || ctx.Err() != nil, err
 }
 
-// sqlBehind asks whether a server follows another one, and how old the transaction is that it has
-// replayed last, in seconds.
+// sqlBehind reads whether a server is a replica, and the age of its last replayed transaction, in seconds.
 const sqlBehind = "SELECT pg_is_in_recovery(), coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0)::float8"
 
-// upToDate returns errBehind on a replica that is too far behind, and errPrimary on a server that is
-// no replica.
+// upToDate returns errBehind on a replica with too much lag, and errPrimary on a server that is not a
+// replica.
 func upToDate(tx *gorm.DB) error {
 	follows, behind := false, 0.0
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error { return row.Scan(&follows, &behind) }, sqlBehind)
@@ -118,11 +117,11 @@ func upToDate(tx *gorm.DB) error {
 type ReplicaState struct {
 	Follows bool // another server
 	Behind  time.Duration
-	Foreign bool // it holds another database than the one that it is to follow
+	Foreign bool // it holds another database than the expected one
 }
 
-// CheckReplica connects to a replica as Reader does, and to the database with its owner's login, and
-// compares them. It returns ErrUnbound if the login is not an app login.
+// CheckReplica connects to a replica as Reader does, and to the database with its owner's login, and compares
+// them. It returns ErrUnbound if the login is not an app login.
 func CheckReplica(ctx context.Context, address, ownerURL string) (ReplicaState, error) {
 	connection, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -138,7 +137,7 @@ func CheckReplica(ctx context.Context, address, ownerURL string) (ReplicaState, 
 		return ReplicaState{}, fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	state.Behind = time.Duration(seconds * float64(time.Second))
-	// A standby has both from the server that it follows.
+	// A standby has the same values as its primary.
 	const identity = "SELECT (SELECT system_identifier FROM pg_control_system())::text || ' ' || current_database()"
 	var here, there string
 	if err := connection.QueryRow(ctx, identity).Scan(&here); err != nil {
@@ -149,7 +148,7 @@ func CheckReplica(ctx context.Context, address, ownerURL string) (ReplicaState, 
 	return state, batchdb.Wrapf(err, "compare with the database")
 }
 
-// rest leaves the replica alone for a while.
+// rest stops using the replica for a while.
 func (r *replica) rest(err error) {
 	r.rests.Store(time.Now().Add(replicaAgain).UnixNano())
 	if r.failed != nil {
@@ -157,8 +156,8 @@ func (r *replica) rest(err error) {
 	}
 }
 
-// Reader returns the same stores for what is read alone and may be a moment old: they read from
-// the replica, if there is one that answers.
+// Reader returns the same stores for reads that may be slightly stale. They read from the replica, if one
+// answers.
 func (db *DB) Reader() *DB {
 	if db.replica == nil {
 		return db

@@ -9,8 +9,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// ReplicationLags returns how far each standby of the database is behind. What the database
-// does not tell its owner, who needs pg_monitor for that, is left out.
+// ReplicationLags returns the lag of each standby of the database. It omits lags that the database hides from
+// its owner, because reading them needs pg_monitor.
 func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, error) {
 	var lags []tenants.ReplicationLag
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {

@@ -9,8 +9,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Retention returns for how long a workspace keeps its sessions. It returns
-// tenants.ErrNotFound.
+// Retention returns how long a workspace keeps its sessions. It returns tenants.ErrNotFound.
 func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Retention, error) {
 	var days []int
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -20,8 +19,8 @@ func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (te
 	return tenants.Retention{Days: kept}, batchdb.Wrapf(err, "retention of workspace %s", workspace)
 }
 
-// SetRetention sets for how long a workspace keeps its sessions. It returns
-// tenants.Invalid or tenants.ErrNotFound.
+// SetRetention sets how long a workspace keeps its sessions. It returns tenants.Invalid or
+// tenants.ErrNotFound.
 func (db Data) SetRetention(ctx context.Context, tenant tenants.Tenant, retention tenants.Retention) error {
 	workspace := tenant.Workspace()
 	if err := retention.Validate(); err != nil {

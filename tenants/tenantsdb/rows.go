@@ -1,6 +1,6 @@
 package tenantsdb
 
-// each returns what to makes of each row.
+// each converts each row.
 func each[R, T any](rows []R, to func(*R) T) []T {
 	made := make([]T, len(rows))
 	for i := range rows {

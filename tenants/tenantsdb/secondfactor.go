@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Factors keeps second factors and passkeys.
+// Factors stores second factors and passkeys.
 type Factors struct{ *core }
 
 // SecondFactor returns a person's second factor, confirmed or not, or
@@ -31,8 +31,8 @@ func (db Factors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.Sec
 	return found.toSecondFactor(), nil
 }
 
-// StartSecondFactor keeps a sealed secret that waits for its first code, in place of
-// one that waits. It returns tenants.ErrConflict if the person has a second factor.
+// StartSecondFactor stores a sealed secret before its first code, in place of an earlier one. It returns
+// tenants.ErrConflict if the person has a second factor.
 func (db Factors) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec(`INSERT INTO second_factors (user_id, sealed, created_at) VALUES (?, ?, ?)
@@ -42,9 +42,9 @@ func (db Factors) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed 
 	return batchdb.Wrapf(err, "start second factor")
 }
 
-// ConfirmSecondFactor has codes asked for from now on, keeps the hashes of the recovery
-// codes and ends all logins of the person but one: they were opened without a code. It
-// returns tenants.ErrConflict unless the sealed secret waits.
+// ConfirmSecondFactor turns on a second factor, stores the hashes of the recovery codes and ends all logins
+// of the person except one, because they were opened without a code. It returns tenants.ErrConflict unless
+// the sealed secret is pending.
 func (db Factors) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		err := changedOne(tx.Exec("UPDATE second_factors SET confirmed_at = ?, used_at = ?, last_step = ? WHERE user_id = ? AND confirmed_at IS NULL AND sealed = ?",
@@ -63,8 +63,8 @@ func (db Factors) ConfirmSecondFactor(ctx context.Context, user tenants.User, ke
 	return batchdb.Wrapf(err, "confirm second factor")
 }
 
-// UseStep accepts the code of a time step, once: it returns tenants.ErrWrongLogin if
-// that of this step, or of a later one, was accepted before.
+// UseStep accepts the code of a time step, once. It returns tenants.ErrWrongLogin if the code of this or a
+// later step was accepted before.
 func (db Factors) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE second_factors SET last_step = ?, used_at = ? WHERE user_id = ? AND last_step < ? AND confirmed_at IS NOT NULL",
@@ -73,7 +73,7 @@ func (db Factors) UseStep(ctx context.Context, user uuid.UUID, step int64, at ti
 	return batchdb.Wrapf(err, "use code")
 }
 
-// UseRecoveryCode uses a recovery code up, or returns tenants.ErrWrongLogin.
+// UseRecoveryCode uses up a recovery code, or returns tenants.ErrWrongLogin.
 func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM recovery_codes WHERE user_id = ? AND hash = ?", user.ID, hash), tenants.ErrWrongLogin); err != nil {
@@ -87,7 +87,7 @@ func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash [
 	return batchdb.Wrapf(err, "use recovery code")
 }
 
-// ReplaceRecoveryCodes keeps the hashes of other recovery codes; those before end.
+// ReplaceRecoveryCodes stores the hashes of new recovery codes in place of the previous ones.
 func (db Factors) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
@@ -98,9 +98,8 @@ func (db Factors) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, h
 	return batchdb.Wrapf(err, "replace recovery codes")
 }
 
-// RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
-// person but one. Recovery codes stay for someone with a passkey. It returns
-// tenants.ErrNotFound.
+// RemoveSecondFactor deletes the second factor of an app, and ends all logins of the person except one.
+// Recovery codes stay for someone with a passkey. It returns tenants.ErrNotFound.
 func (db Factors) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL", user.ID), tenants.ErrNotFound); err != nil {
@@ -117,8 +116,7 @@ func (db Factors) RemoveSecondFactor(ctx context.Context, user tenants.User, kee
 	return batchdb.Wrapf(err, "remove second factor")
 }
 
-// SecondFactorUsers returns who has a second factor, for the worker that seals secrets
-// again.
+// SecondFactorUsers returns the people with a second factor, for the worker that reseals secrets.
 func (db Factors) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 	var users []uuid.UUID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
@@ -147,7 +145,7 @@ func setRecoveryCodes(tx *gorm.DB, user uuid.UUID, hashes [][]byte) error {
 	return nil
 }
 
-// changedFactor notes a change of what a person logs in with, and tells them.
+// changedFactor records a change of a person's second factors, and notifies them.
 func changedFactor(tx *gorm.DB, user uuid.UUID, change tenants.Change, notices []tenants.Mail) error {
 	if err := auditPerson(tx, user, change); err != nil {
 		return err
@@ -160,7 +158,7 @@ func changedFactor(tx *gorm.DB, user uuid.UUID, change tenants.Change, notices [
 	return nil
 }
 
-// changedOne returns the error of a statement, or none if it changed no row.
+// changedOne returns the error of a statement, or the error none if it changed no row.
 func changedOne(done *gorm.DB, none error) error {
 	if done.Error == nil && done.RowsAffected == 0 {
 		return none

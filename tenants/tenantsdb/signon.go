@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// SignOn keeps how people of a workspace log in through their identity provider.
+// SignOn stores workspaces' single sign-ons and domains.
 type SignOn struct{ *core }
 
 // SignOn returns the single sign-on of a workspace, or tenants.ErrNotFound.
@@ -25,8 +25,8 @@ func (db SignOn) SignOn(ctx context.Context, workspace tenants.WorkspaceID) (ten
 	return found, batchdb.Wrapf(err, "sign-on")
 }
 
-// SaveSignOn keeps the single sign-on of a workspace, on behalf of an owner. With another
-// issuer, its domains are to be proven again. It returns tenants.ErrDenied for others.
+// SaveSignOn stores the single sign-on of a workspace, on behalf of an owner. After a change of the issuer,
+// its domains must be proven again. It returns tenants.ErrDenied for others.
 func (db SignOn) SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.SignOn) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
@@ -55,8 +55,8 @@ func (db SignOn) SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, 
 	return batchdb.Wrapf(err, "save sign-on")
 }
 
-// RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns
-// tenants.ErrNotFound or tenants.ErrDenied. Its domains stay and are to be proven again.
+// RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns tenants.ErrNotFound
+// or tenants.ErrDenied. Its domains stay, but must be proven again.
 func (db SignOn) RemoveSignOn(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
@@ -85,7 +85,7 @@ func (db SignOn) ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID
 	return batchdb.Wrapf(err, "reseal sign-on")
 }
 
-// Domains returns the domains that a workspace says are its own, by name.
+// Domains returns the domains that a workspace claims, by name.
 func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error) {
 	var rows []domainRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -95,28 +95,27 @@ func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]
 	return each(rows, (*domainRow).toDomain), batchdb.Wrapf(err, "domains")
 }
 
-// ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
+// ClaimDomain stores a domain for proof. An existing one stays unchanged.
 func (db SignOn) ClaimDomain(ctx context.Context, workspace tenants.WorkspaceID, domain, token string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainClaimed, Target: domain}, nil,
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", workspace, domain, token)
 }
 
-// ProveDomain has a domain count for a workspace. It returns tenants.ErrNotFound if
-// there is no such domain that is not proven, and tenants.ErrConflict if it counts for
-// another workspace.
+// ProveDomain activates a domain for a workspace. It returns tenants.ErrNotFound if the domain is unclaimed
+// or already proven, and tenants.ErrConflict if it is active for another workspace.
 func (db SignOn) ProveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainProven, Target: domain}, tenants.ErrNotFound,
 		"UPDATE sign_on_domains SET proven_at = now() WHERE workspace_id = ? AND domain = ? AND proven_at IS NULL", workspace, domain)
 }
 
-// RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
+// RemoveDomain removes a domain from a workspace, or returns tenants.ErrNotFound.
 func (db SignOn) RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainRemoved, Target: domain}, tenants.ErrNotFound,
 		"DELETE FROM sign_on_domains WHERE workspace_id = ? AND domain = ?", workspace, domain)
 }
 
-// changeDomain runs a statement on behalf of an owner and notes the change, or returns none
-// where no row changed.
+// changeDomain runs a statement on behalf of an owner and records the change. It returns the error none if no
+// row changed.
 func (db SignOn) changeDomain(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change, none error, statement string, values ...any) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
@@ -134,8 +133,7 @@ func (db SignOn) changeDomain(ctx context.Context, workspace tenants.WorkspaceID
 	return batchdb.Wrapf(err, "domain %s", change.Target)
 }
 
-// SignOnWorkspace returns the workspace that a domain is proven for, or
-// tenants.ErrNotFound.
+// SignOnWorkspace returns the workspace with a proven domain, or tenants.ErrNotFound.
 func (db SignOn) SignOnWorkspace(ctx context.Context, domain string) (tenants.WorkspaceID, error) {
 	var found []tenants.WorkspaceID
 	err := db.transaction(ctx, forDomain, domain, func(tx *gorm.DB) error {

@@ -15,14 +15,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// SignOnUser returns the person whom a workspace's single sign-on has proven, as a member
-// of it. It makes an account for a new address.
+// SignOnUser returns the person whom a workspace's single sign-on has proven, as a member of it. It creates
+// an account for a new address.
 //
-// An account that belongs to other workspaces or to an operator is connected once, by who
-// has proven to us that it is theirs; until then the answer is tenants.ErrSignOnLink. Of
-// other accounts, the person who had the address without proving it loses the account: its
-// password, logins, passkeys and second factor end. It returns tenants.ErrSignOn if the
-// address's domain is not proven for the workspace.
+// An account that belongs to other workspaces or to an operator is connected once, by a person who has proven
+// to us that it is theirs. Until then the error is tenants.ErrSignOnLink. For other accounts with an
+// unverified address, the previous person loses the account: its password, logins, passkeys and second factor
+// end. It returns tenants.ErrSignOn if the address's domain is not proven for the workspace.
 func (db SignOn) SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
 	user, _, err := Accounts(db).UserByEmail(ctx, proof.Email)
 	isNew := errors.Is(err, tenants.ErrNotFound)
@@ -58,7 +57,7 @@ func (db SignOn) SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, 
 	return user, batchdb.Wrapf(err, "sign on")
 }
 
-// provenDomain returns tenants.ErrSignOn for a domain that is not proven for a workspace.
+// provenDomain returns tenants.ErrSignOn if a domain is not proven for a workspace.
 func provenDomain(tx *gorm.DB, workspace tenants.WorkspaceID, domain string) error {
 	var proven bool
 	err := tx.Raw("SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)", workspace, domain).Scan(&proven).Error
@@ -68,8 +67,8 @@ func provenDomain(tx *gorm.DB, workspace tenants.WorkspaceID, domain string) err
 	return err
 }
 
-// connect checks that a workspace's identity provider may vouch for an account, and leaves
-// its address verified.
+// connect checks that a workspace's identity provider may vouch for an account, and marks its address as
+// verified.
 func connect(tx *gorm.DB, workspace tenants.WorkspaceID, user *tenants.User, isNew bool, proof tenants.SignOnProof) error {
 	var found struct{ Beyond, Connected bool }
 	err := tx.Raw(`SELECT
@@ -136,8 +135,7 @@ func ownersOnly(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return err
 }
 
-// unproveDomains has the domains of a workspace count for nothing until records that were
-// not published before prove them again.
+// unproveDomains deactivates a workspace's domains until newly published records prove them again.
 func unproveDomains(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	var domains []string
 	if err := tx.Raw("DELETE FROM sign_on_domains WHERE workspace_id = ? RETURNING domain", workspace).Scan(&domains).Error; err != nil {

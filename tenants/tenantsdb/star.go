@@ -12,11 +12,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Stars keeps which sessions people have starred.
+// Stars stores starred sessions.
 type Stars struct{ *core }
 
-// Starred returns the sessions of a workspace that a person has starred, the newest
-// star first.
+// Starred returns the sessions of a workspace that a person has starred, the newest star first.
 func (db Stars) Starred(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) ([]uuid.UUID, error) {
 	var sessions []uuid.UUID
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -26,12 +25,11 @@ func (db Stars) Starred(ctx context.Context, workspace tenants.WorkspaceID, user
 	return sessions, batchdb.Wrapf(err, "stars of %s", user)
 }
 
-// Star stars a session for a person; a star that is there stays as it is. It returns
-// tenants.ErrNotFound for a session that the workspace does not have, and tenants.Invalid
-// where the person has tenants.MaxStars.
+// Star stars a session for a person; an existing star stays unchanged. It returns tenants.ErrNotFound for an
+// unknown session, and tenants.Invalid if the person has tenants.MaxStars.
 func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, session uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		// One at a time, so that the bound holds.
+		// The lock serializes stars, so that the bound holds.
 		alone := "stars/" + workspace.String() + "/" + user.String()
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
 			return err
@@ -60,7 +58,7 @@ func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, s
 	return batchdb.Wrapf(err, "star session %s", session)
 }
 
-// Unstar takes a person's star away from a session, if it has one.
+// Unstar removes a person's star from a session, if it exists.
 func (db Stars) Unstar(ctx context.Context, workspace tenants.WorkspaceID, user, session uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session).Error
@@ -68,8 +66,8 @@ func (db Stars) Unstar(ctx context.Context, workspace tenants.WorkspaceID, user,
 	return batchdb.Wrapf(err, "unstar session %s", session)
 }
 
-// EveryStar returns up to limit stars of all people of a workspace that follow one, in the
-// order of people and sessions; for the zero Star the first ones.
+// EveryStar returns up to limit stars of all people of a workspace after one, in the order of people and
+// sessions; the zero Star starts at the first.
 func (db Stars) EveryStar(ctx context.Context, workspace tenants.WorkspaceID, after tenants.Star, limit int) ([]tenants.Star, error) {
 	var rows []struct {
 		UserID    uuid.UUID

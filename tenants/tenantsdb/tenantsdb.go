@@ -11,10 +11,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Config says which database is worked with, and how.
+// Config configures a DB.
 type Config struct {
-	// URL is the database with the login that serves requests; a pgbouncer in transaction
-	// mode may stand in between.
+	// URL is the database with the login that serves requests. It may point to a pgbouncer in transaction
+	// mode.
 	URL string
 
 	// WorkerURL is the database with the login for background jobs and operators' pages,
@@ -24,17 +24,17 @@ type Config struct {
 	// ReadURL is a replica of the database, with an app login, from which Reader reads; optional.
 	ReadURL string
 
-	// ReadFailed is told why Reader reads from the database itself for a while; optional.
+	// ReadFailed receives the reason why Reader reads from the database itself for a while; optional.
 	ReadFailed func(error)
 
-	// ListenURL is where notifications are heard, past any pgbouncer; empty: URL.
+	// ListenURL is the database for notifications, without a pgbouncer; "" means URL.
 	ListenURL string
 
-	// Sealer seals the texts of mails that wait; nil: they wait as they are.
+	// Sealer seals the texts of waiting mails; nil stores them unsealed.
 	Sealer tenants.Sealer
 
-	// MaxConns limits the connections of URL; 0 means pool_max_conns of the URL, by default
-	// 16. WorkerURL is limited by its own pool_max_conns, by default 6.
+	// MaxConns limits the connections of URL; 0 means pool_max_conns of the URL, by default 16. WorkerURL has
+	// its own pool_max_conns, by default 6.
 	MaxConns int32
 }
 
@@ -49,7 +49,7 @@ type DB struct {
 	upkeep
 }
 
-// people are the stores of who logs in, and who belongs to a workspace.
+// people are the stores of users, logins and memberships.
 type people struct {
 	Accounts    Accounts
 	Logins      Logins
@@ -61,7 +61,7 @@ type people struct {
 	Operators   Operators
 }
 
-// gateway are the stores of what a workspace's requests go through.
+// gateway are the stores for a workspace's requests.
 type gateway struct {
 	APIKeys       APIKeys
 	ProviderKeys  ProviderKeys
@@ -71,14 +71,14 @@ type gateway struct {
 	ProxySettings ProxySettings
 }
 
-// traffic are the stores of what is counted of requests.
+// traffic are the stores of request counts.
 type traffic struct {
 	Exchanges Exchanges
 	Usage     Usage
 	Alerts    Alerts
 }
 
-// shown are the stores of what people have the dashboard remember.
+// shown are the stores of people's data in the dashboard.
 type shown struct {
 	Views    Views
 	Stars    Stars
@@ -93,7 +93,7 @@ type upkeep struct {
 	Mail     Mail
 }
 
-// newDB hands out a core's stores.
+// newDB returns a DB with a core's stores.
 func newDB(c *core) *DB {
 	return &DB{
 		core: c,
@@ -113,7 +113,7 @@ func newDB(c *core) *DB {
 	}
 }
 
-// Open makes the database and connects to it. It returns what Connect does.
+// Open creates the DB and connects to it. It returns the errors of Connect.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	db, err := New(config)
 	if err != nil {
@@ -126,8 +126,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-// New makes the database without asking it anything. Until Connect has returned nil it is away for
-// everything that is done on it.
+// New creates the DB without connecting. Until Connect has returned nil, operations fail as if the database
+// were away.
 func New(config Config) (*DB, error) {
 	requests, err := newPool(config.URL, config.MaxConns, defaultMaxConns, isBound)
 	if err != nil {
@@ -150,9 +150,9 @@ func New(config Config) (*DB, error) {
 	return db, nil
 }
 
-// Connect looks at the logins, and lets in what is done on the database. It returns ErrUnbound if the
-// login of URL is not an app login, with ErrReplica for that of ReadURL, and ErrNoWorker if the login
-// of WorkerURL is not a worker login. After an error it may be called again.
+// Connect checks the logins and opens the DB for operations. It returns ErrUnbound if the login of URL is not
+// an app login, with ErrReplica for that of ReadURL, and ErrNoWorker if the login of WorkerURL is not a
+// worker login. After an error it may be called again.
 func (db *DB) Connect(ctx context.Context) error {
 	if err := db.requests.connect(ctx); err != nil {
 		return err
@@ -168,9 +168,8 @@ func (db *DB) Connect(ctx context.Context) error {
 	return db.work.connect(ctx)
 }
 
-// InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It
-// commits if fn returns nil; an error or a panic rolls back. Of the tenant of Together it is a
-// part of that transaction.
+// InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It commits if fn
+// returns nil; an error or a panic rolls back. With the tenant of Together, it joins that transaction.
 func (db *DB) InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
 	return db.inTenant(ctx, tenant, fn)
 }
@@ -180,14 +179,14 @@ func (db *DB) Together(ctx context.Context, tenant tenants.Tenant, fn func(tenan
 	return db.together(ctx, tenant, fn)
 }
 
-// AsWorker runs fn in a transaction of the worker login, which sees across workspaces what
-// background jobs need. It returns ErrNoWorker if the program has no such login.
+// AsWorker runs fn in a transaction of the worker login, which can read the data for background jobs in all
+// workspaces. It returns ErrNoWorker if the program has no such login.
 func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return db.asWorker(ctx, fn)
 }
 
-// Pool returns the connections for requests, for statements that need pgx itself. A
-// tenant's rows are seen through InTenant only.
+// Pool returns the connections for requests, for statements that need pgx itself. Tenants' rows are visible
+// through InTenant only.
 func (db *DB) Pool() *pgxpool.Pool { return db.requests.pgx }
 
 // WorkPool returns the connections for background jobs, for libraries that need pgx itself.
@@ -199,7 +198,7 @@ func (db *DB) WorkPool() *pgxpool.Pool {
 	return db.work.pgx
 }
 
-// ListenURL is where notifications are heard, past any pgbouncer.
+// ListenURL is the database for notifications, without a pgbouncer.
 func (db *DB) ListenURL() string { return db.listenURL }
 
 // Ping returns an error if the database does not answer.

@@ -16,41 +16,40 @@ import (
 	"palimpsest/tenants"
 )
 
-// rollbackTimeout bounds how long a connection may take to undo a transaction; after it the
-// connection is closed, which undoes it too.
+// rollbackTimeout bounds a rollback. After it the connection is closed, which also rolls back.
 const rollbackTimeout = 5 * time.Second
 
-// beginning is how many statements begin a transaction: see begin.
+// beginning is the number of statements that begin a transaction: see begin.
 const beginning = 2
 
-// idle is the state of a connection that is in no transaction: see ReadyForQuery in
+// idle is the state of a connection without a transaction: see ReadyForQuery in
 // https://www.postgresql.org/docs/current/protocol-message-formats.html.
 const idle = 'I'
 
 // errNotOurs says that a transaction is ended by the caller that opened it.
 var errNotOurs = errors.New("a joined transaction is ended by the one that opened it")
 
-// transaction is one on a connection, as gorm works with it. What no one waits for is sent with
-// the next statement whose answer someone waits for: its beginning, whom it works for, what
-// Later was given, and its end. So it costs a round trip less for each of them.
+// transaction is a transaction on a connection, as gorm uses it. Statements without an awaited answer are
+// sent with the next awaited one: the beginning, the setting of the workspace or person, Later's statements,
+// and the end. This saves a round trip for each of them.
 type transaction struct {
 	*sql.Conn
 
-	below     *pgx.Conn           // of Conn; used inside Conn.Raw alone, while database/sql leaves it alone
-	sent      bool                // the server has heard of it
-	waiting   pgx.Batch           // what is not sent yet
-	failed    error               // why one of those that nobody waited for failed
-	workspace tenants.WorkspaceID // zero: it began for no workspace
-	sealer    tenants.Sealer      // of mails; nil if they are kept as they are
-	tx        *gorm.DB            // what works in it
+	below     *pgx.Conn           // of Conn; used inside Conn.Raw only, so that database/sql does not use it at the same time
+	sent      bool                // sent to the server
+	waiting   pgx.Batch           // not sent yet
+	failed    error               // error of a statement without an awaited answer
+	workspace tenants.WorkspaceID // zero if it began without a workspace
+	sealer    tenants.Sealer      // of mails; nil if they are stored unsealed
+	tx        *gorm.DB            // runs in it
 }
 
-// sqlWorkFor says whom the rest of a transaction works for. Its statements are not compiled,
-// whatever the server's default is: they read a few rows each, and what the planner takes for
-// many would be compiled for longer than it runs.
+// sqlWorkFor sets the workspace or person of the rest of a transaction. It turns off JIT regardless of the
+// server's default, because the statements read a few rows each, and when the planner overestimates them,
+// compilation would take longer than execution.
 const sqlWorkFor = "SELECT set_config($1, $2, true), set_config('jit', 'off', true)"
 
-// begin returns a transaction that works for whom a setting names.
+// begin returns a transaction for the workspace or person of a setting.
 func begin(session *gorm.DB, setting, value string) (*transaction, error) {
 	pooled, ok := session.Statement.ConnPool.(*sql.Conn)
 	if !ok {
@@ -62,7 +61,7 @@ func begin(session *gorm.DB, setting, value string) (*transaction, error) {
 	}
 	t := &transaction{Conn: pooled, below: below}
 	if setting == forWorkspace {
-		t.workspace, _ = tenants.ParseWorkspaceID(value) // empty for none
+		t.workspace, _ = tenants.ParseWorkspaceID(value) // "" becomes the zero id
 	}
 	t.Later("begin")
 	t.Later(sqlWorkFor, setting, value)
@@ -72,7 +71,7 @@ func begin(session *gorm.DB, setting, value string) (*transaction, error) {
 // Workspace implements tenants.Tenant.
 func (t *transaction) Workspace() tenants.WorkspaceID { return t.workspace }
 
-// run commits what fn has done if it returns nil. An error and a panic undo it.
+// run runs fn and commits if it returns nil. An error or a panic rolls back.
 func (t *transaction) run(ctx context.Context, fn func() error) error {
 	returned := false
 	defer func() {
@@ -85,8 +84,8 @@ func (t *transaction) run(ctx context.Context, fn func() error) error {
 	return t.end(ctx, err)
 }
 
-// Later has a statement sent with the next one that is waited for, or with the end of the
-// transaction: an error of it is an error of those.
+// Later sends a statement with the next awaited one, or with the end of the transaction. That one returns its
+// error.
 func (t *transaction) Later(query string, args ...any) { t.waiting.Queue(query, args...) }
 
 // later is Later of the transaction that gorm works in.
@@ -108,7 +107,7 @@ func transactionOf(tx *gorm.DB) (*transaction, error) {
 	return t, nil
 }
 
-// Each sends a query with what waits, and calls scan with each row of its answer.
+// Each sends a query with the waiting statements, and calls scan with each row of its answer.
 func (t *transaction) Each(ctx context.Context, scan func(row pgx.CollectableRow) error, query string, args ...any) error {
 	t.waiting.Queue(query, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -121,7 +120,7 @@ func (t *transaction) Each(ctx context.Context, scan func(row pgx.CollectableRow
 	return t.Send(ctx)
 }
 
-// Send sends what waits.
+// Send sends the waiting statements.
 func (t *transaction) Send(ctx context.Context) error {
 	if t.failed != nil || t.waiting.Len() == 0 {
 		return t.failed
@@ -145,7 +144,7 @@ func (t *transaction) ExecContext(ctx context.Context, query string, args ...any
 	})
 	err := t.Send(ctx)
 	if alone {
-		t.failed = nil // a savepoint may undo it
+		t.failed = nil // because a savepoint may undo it
 	}
 	return result, err
 }
@@ -160,7 +159,7 @@ func (t *transaction) QueryContext(ctx context.Context, query string, args ...an
 
 // QueryRowContext implements gorm.ConnPool.
 func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := t.Send(ctx); err != nil { // a row has no place for an error: end says it
+	if err := t.Send(ctx); err != nil { // a row cannot return an error, so end does
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		ctx = ended
@@ -168,17 +167,17 @@ func (t *transaction) QueryRowContext(ctx context.Context, query string, args ..
 	return t.Conn.QueryRowContext(ctx, query, args...)
 }
 
-// Commit implements gorm.TxCommitter: what gorm begins inside is a savepoint then.
+// Commit implements gorm.TxCommitter, so that gorm uses savepoints inside.
 func (*transaction) Commit() error { return errNotOurs }
 
 // Rollback implements gorm.TxCommitter.
 func (*transaction) Rollback() error { return errNotOurs }
 
-// end commits a transaction in which all went well and undoes any other.
+// end commits a transaction without errors and rolls back any other.
 func (t *transaction) end(ctx context.Context, err error) error {
 	if isIdle := !t.sent && t.waiting.Len() == beginning; err == nil && !isIdle {
 		t.waiting.Queue("commit").Exec(func(done pgconn.CommandTag) error {
-			if done.String() == "ROLLBACK" { // a statement failed, and nobody said so
+			if done.String() == "ROLLBACK" { // a statement failed without a reported error
 				return pgx.ErrTxCommitRollback
 			}
 			return nil
@@ -190,17 +189,17 @@ func (t *transaction) end(ctx context.Context, err error) error {
 	}
 	t.undo(ctx)
 	if t.failed != nil && !errors.Is(err, t.failed) {
-		return t.failed // what came later failed for it
+		return t.failed // the cause of the later errors
 	}
 	return err
 }
 
-// undo rolls the transaction back. Where that fails the connection is closed.
+// undo rolls the transaction back. If that fails, it closes the connection.
 func (t *transaction) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	// Raw fails where database/sql has dropped the connection, which undoes the transaction:
-	// the pool may be closing it at this moment.
+	// Raw fails if database/sql has dropped the connection, for example because the pool is closing it. That
+	// also rolls back.
 	_ = t.Raw(func(any) error {
 		if t.below.IsClosed() || t.below.PgConn().TxStatus() == idle {
 			return nil

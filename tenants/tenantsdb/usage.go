@@ -39,10 +39,9 @@ func (db Usage) Totals(ctx context.Context, workspace tenants.WorkspaceID, filte
 	return row.toTotals()
 }
 
-// Series returns the usage of a workspace by the exchanges of a filter, aligned, in
-// steps of the same length, the first beginning with the range; steps without an
-// exchange too. It returns a tenants.Invalid for steps that are no multiple of
-// tenants.UsageStep, and for more than 2000 of them.
+// Series returns the usage of a workspace for a filter, aligned, in steps of the same length from the start
+// of the range, including empty steps. It returns a tenants.Invalid for a step that is not a multiple of
+// tenants.UsageStep, and for more than 2000 steps.
 func (db Usage) Series(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
 	filter = filter.Aligned()
 	if step < tenants.UsageStep || step%tenants.UsageStep != 0 || filter.To.Sub(filter.From)/step >= maxPoints {
@@ -51,7 +50,7 @@ func (db Usage) Series(ctx context.Context, workspace tenants.WorkspaceID, filte
 	widest := tenants.UsageStep
 	for _, width := range []time.Duration{quarter, day} {
 		if step%width == 0 && filter.From.Equal(filter.From.Truncate(width)) {
-			widest = width // no row of it is of two steps
+			widest = width // no row of this width spans two steps
 		}
 	}
 	var rows []pointRow
@@ -127,15 +126,15 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 	return split, nil
 }
 
-// The widths of rollups beside tenants.UsageStep.
+// The widths of rollups besides tenants.UsageStep.
 const (
 	quarter = 6 * time.Hour
 	day     = 24 * time.Hour
 )
 
-// rollups returns a query of the rollups that make up an aligned filter: rows as wide as
-// may be, with half hours before and behind them. Where parts are not asked for, the
-// rows are of all clients, models and keys. What no fold has added yet is among them.
+// rollups returns a query of the rollups for an aligned filter: rows as wide as possible, with half hours at
+// both ends. Without parts, the rows are sums over all clients, models and keys. Records that are not folded
+// yet are included.
 func rollups(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
 	query := within(tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts), filter, widest)
 	if filter.Client != "" {
@@ -147,7 +146,7 @@ func rollups(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFil
 	return ofKeys(query, workspace, filter)
 }
 
-// within narrows a query of sums to the range of an aligned filter, in rows as wide as may be.
+// within narrows a query of sums to the range of an aligned filter, in rows as wide as possible.
 func within(query *gorm.DB, filter tenants.UsageFilter, widest time.Duration) *gorm.DB {
 	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
 	if first.Before(filter.From) {
@@ -171,7 +170,7 @@ func ofKeys(query *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageF
 	return query
 }
 
-// keysBehind are the API keys of a workspace that a person stands behind.
+// keysBehind selects the API keys of a workspace that a person is responsible for.
 const keysBehind = "SELECT b.api_key_id FROM api_key_people b WHERE b.workspace_id = ? AND b.person_id = ?::uuid"
 
 // memberNames returns the addresses of a workspace's members by their ids.

@@ -16,8 +16,8 @@ func tagSums() []sums.Sum {
 	return slices.DeleteFunc(sums.Of[tenants.Usage](), func(sum sums.Sum) bool { return sum.JSON == "-" })
 }
 
-// tagUsage returns the usage of a workspace by the values of a tag, those with most tokens first. The last
-// row, without a label, is what requests without the tag add up to, so that all rows add up to the whole.
+// tagUsage returns the usage of a workspace by the values of a tag, the ones with most tokens first. The last
+// row, without a label, sums up requests without the tag, so that all rows add up to the whole.
 func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, name string, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
 	if filter.Client != "" || filter.Model != "" {
 		return nil, tenants.Invalid{Field: "by", Message: "cannot be a tag together with client or model: tags are added up by API key only"}
@@ -33,8 +33,13 @@ func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, nam
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		whole := rollups(tx, workspace, filter, day, filter.IsPart()).Select(selected)
 		parts := within(tx.Table("tag_sums_now").Where("workspace_id = ? AND name = ?", workspace, name), filter, day)
+<<<<<<< HEAD
 		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + selected).Group("value")
 		// One statement: both are of the same moment.
+=======
+		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + usageSums()).Group("value")
+		// One statement, so that both see the same moment.
+>>>>>>> w-words-e
 		return tx.Raw("SELECT * FROM (SELECT false AS tagged, '' AS label, w.* FROM (?) w UNION ALL SELECT true, p.* FROM (?) p) u"+ //nolint:unqueryvet // both select
 			" ORDER BY tagged, tokens_before DESC, exchanges DESC, label", whole, parts).Scan(&rows).Error
 	})

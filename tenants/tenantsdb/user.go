@@ -14,15 +14,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// SignUp creates a person, a workspace and the person's ownership of it, all or
-// nothing, and sends them letters. The address is in lower case. It returns
-// tenants.ErrEmailTaken.
+// SignUp creates a person, a workspace and the person's ownership of it in one transaction, and sends their
+// letters. The address must be in lower case. It returns tenants.ErrEmailTaken.
 func (db Accounts) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, false, letters)
 }
 
-// SignUpFirst does what SignUp does for the first person of the installation. Of several
-// who are it at once, one is; for anybody else it returns tenants.ErrNotFirst.
+// SignUpFirst is SignUp for the first person of the installation. It succeeds for exactly one of several
+// concurrent calls, and returns tenants.ErrNotFirst for the others.
 func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, true, letters)
 }
@@ -35,8 +34,8 @@ func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceNam
 	return user, workspace, batchdb.Wrapf(err, "sign up")
 }
 
-// CreateWorkspace creates a workspace that a person owns. It returns a tenants.Invalid if they own
-// as many as one person may, 0 for any number.
+// CreateWorkspace creates a workspace that a person owns. It returns a tenants.Invalid if they own most
+// workspaces already, where 0 means no limit.
 func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string, most int) (tenants.Workspace, error) {
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
 	err := db.inUser(ctx, owner, func(tx *gorm.DB) error {
@@ -48,8 +47,8 @@ func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name 
 	return workspace, batchdb.Wrapf(err, "create workspace")
 }
 
-// checkOwned returns a tenants.Invalid if a person owns as many workspaces as one may. If they create two at once,
-// the second waits here for the first.
+// checkOwned returns a tenants.Invalid if a person owns the maximum number of workspaces. It locks, so that
+// two concurrent creations run one after the other.
 func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
 	if most == 0 {
 		return nil
@@ -68,7 +67,7 @@ func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
 	return nil
 }
 
-// HasWorkspaces reports whether anybody has signed up yet.
+// HasWorkspaces reports whether anyone has signed up.
 func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
 	var has bool
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
@@ -90,8 +89,7 @@ func (db Accounts) UserByEmail(ctx context.Context, email string) (tenants.User,
 	return found.toUser(), found.PasswordHash, nil
 }
 
-// Memberships returns the workspaces that a person belongs to, in the order in
-// which they joined.
+// Memberships returns the workspaces of a person, in the order of joining.
 func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
 	var memberships []tenants.Membership
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
@@ -102,7 +100,7 @@ func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants
 	return memberships, batchdb.Wrapf(err, "memberships of user %s", user)
 }
 
-// findMemberships returns the workspaces of the user that the transaction works for.
+// findMemberships returns the workspaces of the transaction's user.
 func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) {
 	var rows []membershipRow
 	err := tx.Table("members m").
@@ -113,7 +111,7 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 	return each(rows, (*membershipRow).toMembership), err
 }
 
-// Members returns the people of a workspace, in the order in which they joined.
+// Members returns the members of a workspace in the order of joining.
 func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
 	var rows []memberRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -225,7 +223,7 @@ func (r memberRow) toMember() tenants.Member {
 	return tenants.Member{User: r.User.toUser(), Role: tenants.Role(r.Role), JoinedAt: r.JoinedAt, SeenAt: moment(r.SeenAt)}
 }
 
-// moment returns a time that may be NULL: the zero time then.
+// moment returns a time that may be NULL; zero for NULL.
 func moment(at *time.Time) time.Time {
 	if at == nil {
 		return time.Time{}
@@ -233,7 +231,7 @@ func moment(at *time.Time) time.Time {
 	return *at
 }
 
-// kind replaces the database's word for a missing row by ours.
+// kind converts the database's error for a missing row to ours.
 func kind(err error) error {
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return tenants.ErrNotFound
@@ -241,8 +239,8 @@ func kind(err error) error {
 	return err
 }
 
-// isDuplicate reports whether a row was refused because there is one like it. gorm
-// does not translate the errors of statements that return rows.
+// isDuplicate reports whether a row was rejected as a duplicate. It is needed because gorm does not translate
+// the errors of statements that return rows.
 func isDuplicate(err error) bool {
 	const uniqueViolation = "23505"
 	var failure *pgconn.PgError

@@ -10,11 +10,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// Views reads the views of lists that an earlier version has kept.
+// Views reads saved views from an earlier version.
 type Views struct{ *core }
 
-// EveryView returns up to limit views of all people of a workspace whose ids follow one,
-// in order; for uuid.Nil the first ones.
+// EveryView returns up to limit views of all people of a workspace with ids after one, in order; uuid.Nil
+// starts at the first.
 func (db Views) EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) (views []tenants.View, err error) {
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("views").Select(`id, user_id AS "user", list, name, query, saved_at`).

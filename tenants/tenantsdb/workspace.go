@@ -10,17 +10,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// Workspaces keeps workspaces and who belongs to them.
+// Workspaces stores workspaces and their members.
 type Workspaces struct{ *core }
 
-// EnterWorkspace has a login work in another workspace of its user. It returns
-// tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
+// EnterWorkspace switches a login to another workspace of its user. It returns tenants.ErrNotFound if the
+// user is not a member, or the login has ended or is limited to another workspace.
 func (db Workspaces) EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
 	return batchdb.Wrapf(err, "enter workspace %s", workspace)
 }
 
-// WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
+// WorkspaceName returns the name of a workspace, or tenants.ErrNotFound.
 func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
 	var names []string
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -30,7 +30,7 @@ func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.Worksp
 	return name, batchdb.Wrapf(err, "name of workspace %s", workspace)
 }
 
-// RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
+// RenameWorkspace renames a workspace. It returns tenants.ErrNotFound.
 func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
 	name = storable(name)
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -60,7 +60,7 @@ func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.Work
 	return batchdb.Wrapf(err, "rename workspace %s", workspace)
 }
 
-// enter has a login work in a workspace; the transaction works for the user.
+// enter switches a login to a workspace; the transaction works for the user.
 func enter(tx *gorm.DB, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	entered := tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
 		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?
@@ -77,8 +77,7 @@ func enter(tx *gorm.DB, user, login uuid.UUID, workspace tenants.WorkspaceID) er
 	return notify(tx, LoginsChannel, login.String())
 }
 
-// seen notes that someone works in a workspace; the rest of the transaction works
-// for it, too.
+// seen records that someone uses a workspace; the rest of the transaction also works for it.
 func seen(tx *gorm.DB, user uuid.UUID, workspace tenants.WorkspaceID) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 		return err
@@ -86,8 +85,7 @@ func seen(tx *gorm.DB, user uuid.UUID, workspace tenants.WorkspaceID) error {
 	return tx.Exec("UPDATE members SET seen_at = clock_timestamp() WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
 }
 
-// AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing
-// else of them.
+// AllWorkspaces returns the ids of all workspaces, for upkeep.
 func (db Workspaces) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {

@@ -1,4 +1,4 @@
-// Package vault seals the secrets that a workspace gives to the product.
+// Package vault seals the secrets of workspaces.
 package vault
 
 import (
@@ -15,13 +15,13 @@ import (
 // keySize is the size of the sealing keys, in bytes: AES-256.
 const keySize = 32
 
-// ErrSealedElsewhere says that sealed bytes do not open: they were sealed for
-// another workspace or provider, or with a master key that was removed.
+// ErrSealedElsewhere says that sealed bytes do not open, because they were sealed for another workspace or
+// provider, or with a removed master key.
 var ErrSealedElsewhere = errors.New("sealed secret does not open")
 
-// Vault seals provider keys, and the keys under which what is kept of workspaces is
-// sealed, with AES-256-GCM under keys derived from the master keys. What is sealed
-// is bound to its workspace, and a provider's secret to its key and where it is sent.
+// Vault seals provider keys, and the data keys of workspaces, with AES-256-GCM under keys derived from the
+// master keys. Sealed bytes are bound to their workspace, and a provider's secret also to its key and
+// destination.
 type Vault struct {
 	secrets [][]byte
 	keys    []*subtle.AESGCM // the first seals, all open
@@ -52,8 +52,8 @@ func New(secrets [][]byte) (*Vault, error) {
 	return vault, nil
 }
 
-// Seal returns a provider's secret, sealed for the workspace, id, provider and base URL
-// of key: beside any other, it does not open.
+// Seal returns a provider's secret, sealed for the workspace, id, provider and base URL of key, so that it
+// does not open with any other.
 func (v *Vault) Seal(key tenants.ProviderKey, secret string) ([]byte, error) {
 	sealed, err := v.keys[0].Encrypt([]byte(secret), boundTo(key))
 	if err != nil {
@@ -68,8 +68,8 @@ func (v *Vault) Open(key tenants.ProviderKey) (string, error) {
 	return secret, err
 }
 
-// Reseal returns the secret of a provider key sealed as Seal does, and whether that
-// was needed because an older master key had sealed it. It returns ErrSealedElsewhere.
+// Reseal returns the secret of a provider key sealed as Seal does, and whether this was needed because an
+// older master key had sealed it. It returns ErrSealedElsewhere.
 func (v *Vault) Reseal(key tenants.ProviderKey) (sealed []byte, was bool, err error) {
 	secret, newest, err := v.open(key)
 	if err != nil || newest {
@@ -97,8 +97,8 @@ func (v *Vault) Wrap(workspace tenants.WorkspaceID, key []byte) ([]byte, error) 
 	return wrapped, nil
 }
 
-// Unwrap returns the data key that was sealed for a workspace, and whether it was
-// sealed with the first master key. It returns ErrSealedElsewhere.
+// Unwrap returns the data key sealed for a workspace, and whether the first master key sealed it. It returns
+// ErrSealedElsewhere.
 func (v *Vault) Unwrap(workspace tenants.WorkspaceID, wrapped []byte) (key []byte, newest bool, err error) {
 	for i, wrap := range v.wraps {
 		if key, err := wrap.Decrypt(wrapped, dataKeyOf(workspace)); err == nil {

@@ -86,7 +86,7 @@ func page(c echo.Context, status int, model model) error {
 	return layout.Plain(c, status, title, view(model))
 }
 
-// ended answers a link that is no longer valid, whatever the reason.
+// ended answers an expired or withdrawn link, whatever the reason.
 func ended(c echo.Context) error { return layout.Plain(c, http.StatusNotFound, title, endedView()) }
 
 // model is the page's data.

@@ -89,7 +89,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, updates 
 	return s.queue.Enqueue(tx.Statement.Context, tenant, waiting...)
 }
 
-// ToPlan returns the input of a lane's next plan. It returns session.ErrNotFound if there is none or it was
+// ToPlan returns the input of a lane's next plan. It returns session.ErrNotFound if it is absent or was
 // used.
 func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error) {
 	var ahead session.Ahead

@@ -1,4 +1,4 @@
-// Package vaulttest gives tests vaults on master keys that are easy to tell apart.
+// Package vaulttest provides vaults with easily distinguished master keys for tests.
 package vaulttest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// Of returns a vault on master keys that repeat one letter each, 32 times. The first one seals.
+// Of returns a vault with master keys that each repeat one letter 32 times. The first one seals.
 func Of(t testing.TB, letters ...string) *vault.Vault {
 	t.Helper()
 	secrets := make([][]byte, len(letters))
