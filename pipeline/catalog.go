@@ -9,19 +9,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// modulesPath is the setting that says which modules run.
+// modulesPath is the setting for which modules run.
 const modulesPath = "modules"
 
-// Catalog is the list of the product's modules. It reads, checks and writes configs by
-// what they say of themselves. It never changes, and is safe for concurrent use.
+// Catalog is the list of the product's modules. It reads, checks and writes configs according to their
+// descriptions. It is immutable and safe for concurrent use.
 type Catalog struct {
 	modules []Description
-	entries []entry             // in the order in which they are written
+	entries []entry             // in the order of a written config
 	names   map[string][]string // of the settings in each section; "" holds the sections
 }
 
-// NewCatalog returns the catalog of the modules, in the order in which they usually run. It
-// panics if one does not describe exactly the settings that it has.
+// NewCatalog returns the catalog of the modules, in the order in which they usually run. It panics if a
+// description does not match the module's settings exactly.
 func NewCatalog(modules ...Description) *Catalog {
 	c := &Catalog{modules: modules, names: map[string][]string{"": {modulesPath}}}
 	c.entries = append(c.entries, entry{path: modulesPath, access: c.list()})
@@ -82,7 +82,7 @@ func within(module string, setting access) configAccess {
 	}
 }
 
-// list is the access to the modules that run.
+// list returns the access to the setting modules.
 func (c *Catalog) list() configAccess {
 	return configAccess{
 		read: func(config *Config, node *yaml.Node) string {
@@ -111,7 +111,7 @@ func (c *Catalog) listed(node *yaml.Node) (names []string, wrong string) {
 // Modules returns the modules of the product, in the order in which they usually run.
 func (c *Catalog) Modules() []Description { return slices.Clone(c.modules) }
 
-// Module returns what a module says of itself; known is false if it does not exist.
+// Module returns a module's description; known is false if the module does not exist.
 func (c *Catalog) Module(name string) (module Description, known bool) {
 	at := slices.IndexFunc(c.modules, func(m Description) bool { return m.Name == name })
 	if at < 0 {
@@ -138,8 +138,7 @@ func (c *Catalog) Presets() []Preset {
 	return presets
 }
 
-// Setting returns a setting by its path, which may be that of a member:
-// "ipc.llmCompression.model".
+// Setting returns a setting by its path, which may be that of a member: "ipc.llmCompression.model".
 func (c *Catalog) Setting(path string) (setting Setting, known bool) {
 	module, rest, _ := strings.Cut(path, ".")
 	name, member, isMember := strings.Cut(rest, ".")
@@ -160,7 +159,7 @@ func find(settings []Setting, name string) (setting Setting, known bool) {
 	return Setting{}, false
 }
 
-// Default returns the pipeline of a workspace that has set nothing.
+// Default returns the pipeline of a workspace without settings of its own.
 func (c *Catalog) Default() Config {
 	config := Config{Modules: make([]string, 0, len(c.modules)), parts: make([]Settings, len(c.modules))}
 	for i := range c.modules {
@@ -172,8 +171,7 @@ func (c *Catalog) Default() Config {
 	return config
 }
 
-// Decode reads what json.Marshal made of a config, without a check of its values. What it
-// lacks has its default.
+// Decode reads a config from its JSON, without validating it. Missing values have their defaults.
 func (c *Catalog) Decode(encoded []byte) (Config, error) {
 	var sections map[string]json.RawMessage
 	if err := json.Unmarshal(encoded, &sections); err != nil {
@@ -196,8 +194,8 @@ func (c *Catalog) Decode(encoded []byte) (Config, error) {
 	return config, nil
 }
 
-// ParseModules reads a list of modules separated by commas; "none" is an empty one. The
-// error is an Invalid.
+// ParseModules reads a list of modules separated by commas; "none" means an empty list. The error is an
+// Invalid.
 func (c *Catalog) ParseModules(list string) ([]string, error) {
 	names, wrong := c.split(list)
 	if wrong != "" {

@@ -11,8 +11,7 @@ import (
 	"palimpsest/pipeline/spans"
 )
 
-// DefaultDeadline bounds one module's work on one exchange, its archive write
-// included.
+// DefaultDeadline limits one module's work on one exchange, including its archive write.
 const DefaultDeadline = 5 * time.Second
 
 // The ways in which a module ends.
@@ -20,10 +19,10 @@ const (
 	Applied = "applied" // it changed the prompt
 	Noop    = "noop"    // it left the prompt as it was
 	Failed  = "failed"  // it failed, and its draft was dropped
-	Skipped = "skipped" // the config names it, but this chain does not have it
+	Skipped = "skipped" // the config names it, but this chain does not contain it
 )
 
-// ErrDeadline says that a module took longer than it may.
+// ErrDeadline is the error of a module that exceeded its deadline.
 var ErrDeadline = errors.New("module overran its deadline")
 
 // Chain runs the modules of an exchange's config in the config's order.
@@ -32,24 +31,22 @@ type Chain struct {
 	deadline time.Duration
 }
 
-// NewChain returns a Chain that finds the modules a config names among modules
-// and gives each of them DefaultDeadline.
+// NewChain returns a Chain that looks up a config's modules among modules and gives each DefaultDeadline.
 func NewChain(modules ...Module) *Chain {
 	return &Chain{modules: modules, deadline: DefaultDeadline}
 }
 
-// WithDeadline returns a Chain of the same modules with another deadline for each.
+// WithDeadline returns a Chain of the same modules with a different deadline for each.
 func (c *Chain) WithDeadline(deadline time.Duration) *Chain {
 	return &Chain{modules: c.modules, deadline: deadline}
 }
 
-// Process takes an exchange through its modules. If one of them answers it in the
-// provider's place, none of them runs. It never fails: the draft of a module that
-// returns an error, panics or overruns its deadline is dropped, which leaves the
-// exchange as the module found it but for the report of the failure.
+// Process runs an exchange's modules on it. If one of them answers it in the provider's place, Process ends
+// there. Process never fails: if a module returns an error, panics or exceeds its deadline, its draft is
+// dropped, and the exchange stays the same except for the report of the failure.
 func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	exchange.Report = exchange.Standing()
-	view := new(View) // each module's in turn: it is large
+	view := new(View) // reused for each module, because it is large
 	if c.answer(ctx, exchange, view) {
 		return
 	}
@@ -63,7 +60,7 @@ func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	}
 }
 
-// step runs one module and takes over its draft, unless it fails.
+// step runs one module and applies its draft, unless it fails.
 func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, view *View) {
 	ctx, span := spans.Start(ctx, "module", module.Name())
 	defer span.End()
@@ -86,9 +83,9 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, vie
 	exchange.Report.Modules = append(exchange.Report.Modules, ModuleReport{Name: module.Name(), Outcome: outcome})
 }
 
-// run has a module make a draft of an exchange within its deadline, and turns a panic into
-// an error. The module runs in the caller's goroutine, so that nothing of it is left when run
-// returns; a deadline that it does not watch is noticed once it returns. view becomes what it sees.
+// run makes a module draft an exchange within its deadline, and turns a panic into an error. The module runs
+// in the caller's goroutine, so that it has ended when run returns. If it ignores its deadline, run notices
+// only when it returns. view is overwritten with the module's view.
 func (c *Chain) run(ctx context.Context, exchange *Exchange, view *View, module Module, do func(context.Context, *View) (*Draft, error)) (draft *Draft, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.deadline, ErrDeadline)
 	defer cancel()
@@ -97,7 +94,7 @@ func (c *Chain) run(ctx context.Context, exchange *Exchange, view *View, module 
 			draft, err = nil, fmt.Errorf("module %s panicked: %v", module.Name(), value)
 		}
 	}()
-	*view = exchange.View // whatever the module does to it
+	*view = exchange.View // a copy, because the module may change it
 	if draft, err = do(ctx, view); err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrDeadline) {
 			return nil, fmt.Errorf("%w: %w", cause, err)
@@ -110,7 +107,7 @@ func (c *Chain) run(ctx context.Context, exchange *Exchange, view *View, module 
 	return draft, nil
 }
 
-// standing names what goes out where a module is undone.
+// standing names the prompt that goes out after a module's failure.
 func standing(projection *session.Projection) string {
 	if projection == nil {
 		return "original"

@@ -10,39 +10,36 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Config is a whole pipeline: the modules in the order in which they run, and the settings
-// of each. Its names in YAML and JSON are those people depend on.
+// Config is a whole pipeline: its modules in order, and their settings. People depend on its names in YAML
+// and JSON.
 type Config struct {
 	// Modules run in this order.
 	Modules []string
 
-	parts []Settings // pointers to the settings of each module; never changed once they are here
+	parts []Settings // pointers to the settings of each module; the pointees are immutable
 }
 
-// Settings are the settings of one module: a struct whose fields have the names of the
-// config as tags of JSON and YAML. The methods are those of the struct; a Config holds a
-// pointer to it.
+// Settings are the settings of one module: a struct whose fields have their config names as JSON and YAML
+// tags. The struct itself has the methods; a Config holds a pointer to it.
 type Settings interface {
-	// ModuleName is the name of the module that has the settings.
+	// ModuleName is the name of the settings' module.
 	ModuleName() string
 }
 
-// consistent is implemented by settings of which one value must suit another.
+// consistent is implemented by settings with values that must suit each other.
 type consistent interface {
-	// Inconsistent returns a setting that does not suit the others, and what is wrong with
-	// it; "" if all of them suit each other.
+	// Inconsistent returns a setting that conflicts with others, and an error text; "" if all are consistent.
 	Inconsistent() (setting, message string)
 }
 
 // targeting is implemented by the settings of a module that compresses prompts.
 type targeting interface {
-	// Target returns the size in tokens above which a prompt is compressed that may have
-	// limit tokens; 0 if it never is.
+	// Target returns the size in tokens above which a prompt with the given limit is compressed; 0 if it
+	// never is.
 	Target(limit int) int
 }
 
-// SettingsOf returns the settings of the module whose settings have the type C; the zero
-// value if the config has none.
+// SettingsOf returns the module settings of type C; the zero value if absent.
 func SettingsOf[C any](config Config) C {
 	for _, part := range config.parts {
 		if settings, is := any(part).(*C); is {
@@ -53,8 +50,8 @@ func SettingsOf[C any](config Config) C {
 	return none
 }
 
-// Change returns the settings of a module in a config, to be changed at once. Other configs
-// that the config was copied to or from stay as they are.
+// Change returns a module's settings in a config, for an immediate change. Copies of the config, and the one
+// it was copied from, keep theirs.
 func Change[C any](config *Config) *C {
 	changed := new(C)
 	settings, is := any(changed).(Settings)
@@ -76,8 +73,8 @@ func Change[C any](config *Config) *C {
 // Runs reports whether the config names a module.
 func (c Config) Runs(name string) bool { return slices.Contains(c.Modules, name) }
 
-// Target returns the size in tokens above which a prompt is compressed that may have limit
-// tokens; 0 if it never is.
+// Target returns the size in tokens above which a prompt with the given limit is compressed; 0 if it never
+// is.
 func (c Config) Target(limit int) int {
 	for _, part := range c.parts {
 		if settings, is := part.(targeting); is && c.Runs(part.ModuleName()) {
@@ -87,7 +84,7 @@ func (c Config) Target(limit int) int {
 	return 0
 }
 
-// of returns the settings of a module; nil if the config has none.
+// of returns the settings of a module; nil if absent.
 func (c Config) of(module string) Settings {
 	for _, part := range c.parts {
 		if part.ModuleName() == module {
@@ -133,7 +130,7 @@ func (c Config) MarshalYAML() (any, error) {
 	return whole, nil
 }
 
-// YAML returns the whole config as it can be saved and read again.
+// YAML returns the whole config in a form that can be saved and read back.
 func (c Config) YAML() string {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -144,11 +141,11 @@ func (c Config) YAML() string {
 	return out.String()
 }
 
-// Invalid is a value in a config that someone can mend.
+// Invalid is an invalid value in a config that a person can correct.
 type Invalid struct {
 	Field   string // path of the field: "ipc.targetUtilization"; "" for the whole document
-	Message string // the value, what is wrong with it and what is allowed
-	Line    int    // of the document, from 1; 0 if it has no place there
+	Message string // the value, the problem and the allowed values
+	Line    int    // of the document, from 1; 0 if unknown
 }
 
 // Error implements error.

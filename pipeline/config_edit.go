@@ -8,16 +8,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Difference is a setting that two pipelines have differently, with both values as
-// YAML writes them.
+// Difference is a setting with different values in two pipelines, both as YAML text.
 type Difference struct {
 	Path   string // "ipc.targetUtilization"
 	Before string
 	After  string
 }
 
-// Differences returns what differs between two pipelines, in the order in which
-// settings are written.
+// Differences returns the differences between two pipelines in the order of the settings.
 func (c *Catalog) Differences(before, after Config) []Difference {
 	var found []Difference
 	for _, entry := range c.entries {
@@ -45,8 +43,7 @@ func (e entry) text(config *Config) string {
 	return strings.TrimSpace(text)
 }
 
-// Written returns a value of a config as YAML writes it, in one line; "" if the path is
-// not one of a setting.
+// Written returns a value of a config as YAML on one line; "" if the path is not that of a setting.
 func (c *Catalog) Written(config Config, path string) string {
 	at := slices.IndexFunc(c.entries, func(e entry) bool { return e.path == path })
 	if at < 0 {
@@ -55,8 +52,7 @@ func (c *Catalog) Written(config Config, path string) string {
 	return c.entries[at].text(&config)
 }
 
-// Document returns what a layer sets as one document of YAML, in which its modules
-// are a setting like others.
+// Document returns a layer as one YAML document that holds its modules as a setting.
 func (c *Catalog) Document(layer Layer) (string, error) {
 	if layer.Modules == "" {
 		return layer.YAML, nil
@@ -68,8 +64,8 @@ func (c *Catalog) Document(layer Layer) (string, error) {
 	return c.edit(layer.YAML, []string{modulesPath}, Config{Modules: modules}, Config{})
 }
 
-// Edit returns a layer's document with the values of wanted in place of its own
-// where the paths say so; what base has alike is left out. Comments stay.
+// Edit returns a layer's document with the values of wanted at the paths. Values equal to those of base are
+// left out. Comments stay.
 func (c *Catalog) Edit(layer Layer, wanted, base Config, paths []string) (string, error) {
 	document, err := c.Document(layer)
 	if err != nil {
@@ -96,15 +92,15 @@ func (c *Catalog) edit(document string, paths []string, wanted, base Config) (st
 	return EditYAML(document, edits...)
 }
 
-// Edit is a setting of a document and the value that it is to have.
+// Edit is a change of one setting of a document.
 type Edit struct {
 	Path  string     // "ipc.targetUtilization"
-	Value *yaml.Node // nil: the setting is left out
+	Value *yaml.Node // nil deletes the setting
 }
 
-// EditYAML returns a document with some of its settings changed; sections that are
-// empty then are left out. All else stays, comments too. The error is an Invalid for a
-// document that is not YAML or grows too long.
+// EditYAML returns a document with some of its settings changed. It deletes sections that become empty and
+// keeps everything else, including comments. The error is an Invalid if the document is not YAML or becomes
+// too long.
 func EditYAML(document string, edits ...Edit) (string, error) {
 	root, fault := ParseYAML(document, maxYAML)
 	if fault != nil {
@@ -139,7 +135,7 @@ func EditYAML(document string, edits ...Edit) (string, error) {
 	return edited, err
 }
 
-// member returns a value of a mapping; nil where it has none of the name.
+// member returns a value of a mapping; nil if absent.
 func member(mapping *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == name {
@@ -149,7 +145,7 @@ func member(mapping *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// put sets a value of a mapping, with the comments of the one before; nil takes it away.
+// put sets a value of a mapping and keeps the comment of the old one; nil deletes it.
 func put(mapping *yaml.Node, name string, value *yaml.Node) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value != name {
@@ -168,8 +164,8 @@ func put(mapping *yaml.Node, name string, value *yaml.Node) {
 	}
 }
 
-// Changes returns what differs between the pipelines that two layers make above the
-// same others. The error is that of Resolve.
+// Changes returns the differences between the pipelines of two layers above the same layer below. Errors are
+// those of Resolve.
 func (c *Catalog) Changes(before, after Layer, below Layer) ([]Difference, error) {
 	old, _, err := c.Resolve(below, before)
 	if err != nil {

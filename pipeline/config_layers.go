@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Source says where a value of a config comes from.
+// Source is where a value of a config comes from.
 type Source string
 
 // The sources of values, lowest first.
@@ -22,10 +22,9 @@ const (
 	FromHeader    Source = "header"
 )
 
-// Sources names the sources of values by their paths ("ipc.targetUtilization"). As JSON it
-// names all of them.
+// Sources holds the source of each value by its path ("ipc.targetUtilization"). Its JSON lists all values.
 type Sources struct {
-	set     map[string]Source // where it is not FromDefault
+	set     map[string]Source // only sources other than FromDefault
 	catalog *Catalog
 }
 
@@ -46,29 +45,29 @@ func (s Sources) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Layer is what one source sets of a pipeline.
+// Layer holds the settings from one source.
 type Layer struct {
 	Source  Source
-	Modules string // separated by commas, "none" for none; empty: not set here
-	YAML    string // settings in YAML or JSON; what it leaves out is not set here
+	Modules string // separated by commas; "none" for an empty list, "" if not set here
+	YAML    string // settings in YAML or JSON; others are not set here
 
-	values []value // of YAML, once Read
+	values []value // of YAML, after Read
 	isRead bool
 }
 
-// WorkspaceLayer returns what a workspace has saved as a layer.
+// WorkspaceLayer returns the saved settings of a workspace as a layer.
 func WorkspaceLayer(modules, yaml string) Layer {
 	return Layer{Source: FromWorkspace, Modules: modules, YAML: yaml}
 }
 
-// value is a value that a layer sets.
+// value is a value in a layer.
 type value struct {
 	entry entry
 	node  *yaml.Node
 }
 
-// Read returns a layer with its YAML read, so that Resolve need not do it
-// again. The error is an Invalid; values are checked by Resolve.
+// Read returns a layer with its YAML parsed, so that Resolve need not parse it again. The error is an
+// Invalid. Resolve checks the values.
 func (c *Catalog) Read(layer Layer) (Layer, error) {
 	read, faults := c.read(layer)
 	if len(faults) > 0 {
@@ -77,9 +76,8 @@ func (c *Catalog) Read(layer Layer) (Layer, error) {
 	return read, nil
 }
 
-// Resolve returns the pipeline that the layers make, lowest first, above the
-// defaults, and where each value comes from. The error is an Invalid that names
-// the value at fault.
+// Resolve merges the layers, lowest first, above the defaults. It returns the config and the source of each
+// value. The error is an Invalid that names the invalid value.
 func (c *Catalog) Resolve(layers ...Layer) (Config, Sources, error) {
 	config, sources := c.Default(), Sources{set: map[string]Source{}, catalog: c}
 	for _, layer := range layers {
@@ -94,11 +92,11 @@ func (c *Catalog) Resolve(layers ...Layer) (Config, Sources, error) {
 	return config, sources, nil
 }
 
-// apply sets what a layer sets in a config that no one else has, checks it and returns what
-// is wrong with it. What is wrong is not set.
+// apply sets a layer's values in an unshared config, checks it and returns the faults. Invalid values are not
+// set.
 func (c *Catalog) apply(layer Layer, config *Config, sources Sources) Faults {
 	var faults Faults
-	lines := map[string]int{} // of what the layer sets
+	lines := map[string]int{} // of the layer's values
 	for _, value := range layer.values {
 		path := value.entry.path
 		if wrong := value.entry.access.read(config, value.node); wrong != "" {
@@ -121,21 +119,21 @@ func (c *Catalog) apply(layer Layer, config *Config, sources Sources) Faults {
 		}
 		setting, wrong := settings.Inconsistent()
 		path := part.ModuleName() + "." + setting
-		if line, set := lines[path]; set && wrong != "" { // what a layer below set is not the fault of this one
+		if line, set := lines[path]; set && wrong != "" { // a value of a layer below isn't this layer's fault
 			faults = append(faults, Invalid{Field: path, Message: wrong, Line: line})
 		}
 	}
 	return faults
 }
 
-// Parse reads a whole pipeline from YAML or JSON; what it leaves out has its
-// default. The error is an Invalid that names the value at fault.
+// Parse reads a whole pipeline from YAML or JSON. Missing values have their defaults. The error is an Invalid
+// that names the invalid value.
 func (c *Catalog) Parse(document []byte) (Config, error) {
 	config, _, err := c.Resolve(Layer{YAML: string(document)})
 	return config, err
 }
 
-// unread says what is wrong with a value that the parser could not read, by what it says.
+// unread returns an error text for a value that the parser could not read, from the parser's message said.
 func unread(node *yaml.Node, said string) string {
 	// "line 2: cannot unmarshal !!str `high` into float64"
 	names := map[string]string{"float64": "a number", "int": "a whole number", "bool": "true or false", "string": "a text", "[]int": "a list of whole numbers", "[]string": "a list of texts"}

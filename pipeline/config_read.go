@@ -14,7 +14,7 @@ import (
 // maxYAML bounds the YAML of a layer, in bytes.
 const maxYAML = 64 << 10
 
-// Faults are what is wrong with a document, by its lines. errors.As finds the first.
+// Faults are the errors of a document, by its lines. errors.As finds the first.
 type Faults []Invalid
 
 // Error implements error.
@@ -28,7 +28,7 @@ func (f Faults) Error() string {
 	return strings.Join(said, "; ")
 }
 
-// Unwrap returns each fault.
+// Unwrap returns the faults one by one.
 func (f Faults) Unwrap() []error {
 	each := make([]error, len(f))
 	for i, fault := range f {
@@ -37,8 +37,8 @@ func (f Faults) Unwrap() []error {
 	return each
 }
 
-// Check returns all that is wrong with a layer above others, as Faults. What others
-// hold is not its fault: an error in them is returned as Resolve has it.
+// Check returns all errors of a layer above others, as Faults. An error in the layers below is returned the
+// way Resolve returns it, because it isn't this layer's fault.
 func (c *Catalog) Check(layer Layer, below ...Layer) error {
 	config, sources, err := c.Resolve(below...)
 	if err != nil {
@@ -53,8 +53,8 @@ func (c *Catalog) Check(layer Layer, below ...Layer) error {
 	return faults
 }
 
-// ReadNode returns the layer that a mapping of a larger document makes, and what
-// cannot be read of it; the layer holds the rest. Its YAML is that of the mapping.
+// ReadNode returns the layer that a mapping of a larger document makes, and the faults of its unreadable
+// values. The layer holds the rest.
 func (c *Catalog) ReadNode(source Source, node *yaml.Node) (Layer, Faults) {
 	layer := Layer{Source: source, isRead: true}
 	var faults Faults
@@ -62,7 +62,7 @@ func (c *Catalog) ReadNode(source Source, node *yaml.Node) (Layer, Faults) {
 	return layer, faults
 }
 
-// read returns a layer with its YAML read, as far as it can be, and what cannot.
+// read returns a layer with the readable part of its YAML read, and the faults of the rest.
 func (c *Catalog) read(l Layer) (Layer, Faults) {
 	if l.isRead || l.YAML == "" {
 		return l, nil
@@ -78,8 +78,8 @@ func (c *Catalog) read(l Layer) (Layer, Faults) {
 	return l, faults
 }
 
-// ParseYAML returns the one value of a document of YAML or JSON; nil where it holds
-// comments only. What cannot be read, or has more than most bytes, is told with its line.
+// ParseYAML returns the single value of a YAML or JSON document; nil if it holds only comments. The Invalid
+// gives the line of a syntax error, or says that the document has more than most bytes.
 func ParseYAML(document string, most int) (*yaml.Node, *Invalid) {
 	if len(document) > most {
 		return nil, &Invalid{Message: fmt.Sprintf("the config has %d bytes; allowed are %d", len(document), most)}
@@ -101,8 +101,8 @@ func ParseYAML(document string, most int) (*yaml.Node, *Invalid) {
 	return root.Content[0], nil
 }
 
-// advised returns what the parser says of a document, without its line, which is
-// often that before the fault, and with what to do.
+// advised returns the parser's message with advice. It drops the line number, because that often is the line
+// before the fault.
 func advised(err error) string {
 	said := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, is := strings.CutPrefix(said, "line "); is {
@@ -124,10 +124,10 @@ func advised(err error) string {
 	return said
 }
 
-// brokenAt returns the line from which on a document is no YAML: the one after the
-// longest beginning that is.
+// brokenAt returns the first line that makes a document invalid YAML: the one after the longest valid
+// beginning.
 func brokenAt(document string) int {
-	const patience = 4 << 20 // bytes that are parsed at most
+	const patience = 4 << 20 // most bytes to parse
 	ends := []int{0}
 	for i := range len(document) {
 		if document[i] == '\n' {
@@ -147,14 +147,14 @@ func brokenAt(document string) int {
 	return 1
 }
 
-// reading is what has been found in a document so far.
+// reading collects the values and faults of a document.
 type reading struct {
 	values map[string]*yaml.Node // by the paths of settings
 	names  map[string][]string   // of the settings in each section; "" holds the sections
 	faults Faults
 }
 
-// valuesOf returns the values that a mapping sets, and what cannot be read of it.
+// valuesOf returns the values that a mapping sets, and its faults.
 func (c *Catalog) valuesOf(node *yaml.Node) ([]value, Faults) {
 	r := reading{values: map[string]*yaml.Node{}, names: c.names}
 	r.collect("", node)
@@ -202,7 +202,7 @@ func (r *reading) collect(section string, node *yaml.Node) {
 	}
 }
 
-// unknown says of a name that a section does not have what it may have been meant to be.
+// unknown describes an unknown name of a section, with a suggestion if a known name is similar.
 func (r *reading) unknown(section, name string) string {
 	known := r.names[section]
 	said := "is unknown; known are " + strings.Join(known, ", ")
@@ -221,8 +221,7 @@ func hasAlias(node *yaml.Node) bool {
 	return node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAlias)
 }
 
-// Nearest returns the known name that someone meant by one that is not known; empty:
-// none is near it.
+// Nearest returns the known name most similar to an unknown one; "" if no name is similar.
 func Nearest(name string, known []string) string {
 	plain := func(name string) string {
 		return strings.Map(func(r rune) rune {
@@ -245,8 +244,8 @@ func Nearest(name string, known []string) string {
 	return nearest
 }
 
-// distance returns how many letters must be put in, taken away, replaced or swapped
-// with their neighbor to make one text of the other (Damerau, CACM 7(3), 1964).
+// distance returns how many letters must be inserted, deleted, replaced or swapped with their neighbor to
+// turn one text into the other (Damerau, CACM 7(3), 1964).
 func distance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -15,8 +15,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Conversation is the messages of a request. It reads and writes them for modules, which
-// reach neither the body's bytes nor its wire format.
+// Conversation holds the messages of a request. Modules read and write messages through it, because they have
+// access neither to the body's bytes nor to its wire format.
 type Conversation struct {
 	Digests []conversation.Digest
 	Turns   []conversation.Turn
@@ -24,17 +24,17 @@ type Conversation struct {
 
 	codec wire.Codec
 	body  *wire.Envelope
-	large *largeMessages // nil: messages are parsed each time
-	kept  *keptMessages  // nil: messages may be stored as they came
+	large *largeMessages // optional; nil parses messages each time
+	kept  *keptMessages  // optional; nil allows storing messages unredacted
 }
 
-// NewConversation returns the conversation of a body. digests are those of its messages; its
-// Chain is set once the session is known.
+// NewConversation returns the conversation of a body. digests are those of its messages. The caller sets
+// Chain once the session is known.
 func NewConversation(codec wire.Codec, body *wire.Envelope, digests []conversation.Digest) Conversation {
 	return Conversation{Digests: digests, Turns: conversation.Turns(digests), codec: codec, body: body}
 }
 
-// First returns the conversation of the first messages.
+// First returns the conversation with only the first messages.
 func (c *Conversation) First(messages int) Conversation {
 	first := *c
 	first.Digests, first.Chain = c.Digests[:messages], c.Chain[:messages+1]
@@ -42,7 +42,7 @@ func (c *Conversation) First(messages int) Conversation {
 	return first
 }
 
-// Message reads message i, as it may be stored: what a module writes is stored as well.
+// Message reads message i in the form that may be stored, because the output of modules is stored too.
 func (c *Conversation) Message(i int) (conversation.Message, error) {
 	raw := c.readable(i)
 	parse := func() (conversation.Message, error) { return c.codec.Parse(raw) }
@@ -62,8 +62,7 @@ func (c *Conversation) Length(i int) int { return len(c.body.Element(i)) }
 // BodyLength returns how many bytes the whole body has.
 func (c *Conversation) BodyLength() int { return len(c.body.Body()) }
 
-// Read reads a message that was written in the conversation's format: by Write, or by the
-// client in an earlier request.
+// Read parses a message in the conversation's format, from Write or from an earlier request of the client.
 func (c *Conversation) Read(written json.RawMessage) (conversation.Message, error) {
 	message, err := c.codec.Parse(written)
 	if err != nil {
@@ -72,7 +71,7 @@ func (c *Conversation) Read(written json.RawMessage) (conversation.Message, erro
 	return message, nil
 }
 
-// Write writes a message as it stands in a body.
+// Write encodes a message as it appears in a body.
 func (c *Conversation) Write(message conversation.Message) (json.RawMessage, error) {
 	written, err := c.codec.Encode(message)
 	if err != nil {
@@ -81,8 +80,8 @@ func (c *Conversation) Write(message conversation.Message) (json.RawMessage, err
 	return written, nil
 }
 
-// WriteUnmarked writes a message without the cache markers that stood in it: a client's
-// markers move on, those of a message that is written once never would.
+// WriteUnmarked encodes a message without its cache markers: the client moves its markers on with each
+// request, but those in a stored message would stay forever.
 func (c *Conversation) WriteUnmarked(message conversation.Message) (json.RawMessage, error) {
 	written, err := c.Write(message)
 	if err != nil {
@@ -94,22 +93,22 @@ func (c *Conversation) WriteUnmarked(message conversation.Message) (json.RawMess
 // Unmarked returns message i as the client sent it, or as it may be stored, without its cache markers.
 func (c *Conversation) Unmarked(i int) json.RawMessage { return c.codec.Mark(c.sendable(i), "") }
 
-// WantedSummary returns what the request asks for, if it asks for a summary of the
-// conversation, and if not why.
+// WantedSummary returns the kind of summary that the request asks for, or the reason why only a model can
+// write it.
 func (c *Conversation) WantedSummary() (wanted client.Wanted, reason string) {
 	return client.WantedSummary(c.body)
 }
 
-// WantsText reports whether the request asks for text and nothing else.
+// WantsText reports whether the request asks only for text.
 func (c *Conversation) WantsText() bool { return client.WantsText(c.body) }
 
-// CanReply reports whether the wire format has answers that a module can give.
+// CanReply reports whether a module can write an answer in the wire format.
 func (c *Conversation) CanReply() bool {
 	_, can := c.codec.(wire.Answerer)
 	return can
 }
 
-// Words are what messages are searched for, as it stands inside a string of a body.
+// Words are a text to search messages for, as it appears inside a JSON string of a body.
 type Words []byte
 
 // Quote returns the words of a text.
@@ -118,13 +117,12 @@ func Quote(text string) Words {
 	encoder := json.NewEncoder(&quoted)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(text); err != nil {
-		return Words(text) // a string always has a form
+		return Words(text) // unreachable: a string always encodes
 	}
 	return quoted.Bytes()[1 : quoted.Len()-2] // the quotation marks and a newline
 }
 
-// QuoteASCII returns the words of a text as clients write them that leave no letters but
-// those of ASCII in a request.
+// QuoteASCII returns the words of a text as written by clients that escape all letters outside ASCII.
 func QuoteASCII(text string) Words {
 	var words Words
 	for _, unit := range utf16.Encode([]rune(string(Quote(text)))) {
@@ -142,8 +140,8 @@ func (c *Conversation) Holds(i int, words Words) bool {
 	return bytes.Contains(c.readable(i), words)
 }
 
-// HoldsLower reports which of the words, which are in lowercase, the messages from index from
-// to to (excluded) hold in any case.
+// HoldsLower reports which of the words, given in lowercase, occur in the messages from index from to to
+// (excluded), ignoring case.
 func (c *Conversation) HoldsLower(from, to int, words []Words) []bool {
 	var low []byte
 	for i := from; i < to; i++ {
@@ -156,7 +154,7 @@ func (c *Conversation) HoldsLower(from, to int, words []Words) []bool {
 	return holds
 }
 
-// Has reports whether the request has a message that was read elsewhere.
+// Has reports whether the request contains a message from another source.
 func (c *Conversation) Has(message *conversation.Message) bool {
 	if len(message.Raw) == 0 || c.kept == nil {
 		return len(message.Raw) > 0 && bytes.Contains(c.body.Body(), message.Raw)
@@ -169,14 +167,14 @@ func (c *Conversation) Has(message *conversation.Message) bool {
 	return false
 }
 
-// takes reports whether text can be put behind message i.
+// takes reports whether text can be appended to message i.
 func (c *Conversation) takes(i int, text string) bool {
 	_, err := c.codec.Append(c.body.Element(i), text)
 	return err == nil
 }
 
-// appendLower appends a text in lowercase. Nearly all of a prompt is ASCII, with a
-// sign here and there for which bytes.ToLower would go through it rune by rune.
+// appendLower appends a text in lowercase. Nearly all of a prompt is ASCII, but a single other character
+// would make bytes.ToLower go through all of it rune by rune.
 func appendLower(low, text []byte) []byte {
 	low = slices.Grow(low, len(text))
 	for i := 0; i < len(text); {
@@ -196,7 +194,7 @@ func appendLower(low, text []byte) []byte {
 	return low
 }
 
-// plain returns text that every store and every provider takes as it is.
+// plain returns text that every store and every provider accepts unchanged.
 func plain(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 }

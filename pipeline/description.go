@@ -1,52 +1,52 @@
 package pipeline
 
-// Description is what a module says of itself: its part of a config, and how people see it.
-// The dashboard, the checks of configs, the API's description and the docs are made from it.
+// Description describes a module: its section of a config, and its presentation. The dashboard, the config
+// checks, the API description and the docs are generated from it.
 type Description struct {
 	Name  string // in configs, headers and events
-	Title string // beside the name, in a few words
+	Title string // shown beside the name, in a few words
 	Does  string // in one sentence
-	Docs  string // of the section that explains it: "memory.md#rehydration-rehydrator"
+	Docs  string // section that explains it: "memory.md#rehydration-rehydrator"
 
-	// Header names the module in the header X-Palimpsest-Injected; "" takes its name, behind
-	// the modules that have one for the header.
+	// Header names the module in the header X-Palimpsest-Injected. If it is "", the module's Name is used,
+	// after the modules with a Header.
 	Header string
 
-	// Figure says what the dashboard calls the texts that the module has put into prompts;
-	// the zero value if it puts none.
+	// Figure is the dashboard's label for the number of texts that the module has put into prompts; the zero
+	// value for a module that adds no text.
 	Figure Figure
 
-	// IsStandard says that the module runs where no one has set which ones run.
+	// IsStandard means that the module runs unless a config lists the modules.
 	IsStandard bool
 
 	// Defaults returns a pointer to the settings with their defaults.
 	Defaults func() Settings
 
-	// Cards are the settings as the dashboard has them. Each setting is on one of them.
+	// Cards are the boxes of settings in the dashboard. Each setting is on one of them.
 	Cards []Card
 
-	// Presets are named sets of settings to start from, in the order in which they are offered.
+	// Presets are named sets of settings to start from, in display order.
 	Presets []Preset
 }
 
-// Card is a box with settings of a module.
+// Card is a box of settings of a module in the dashboard.
 type Card struct {
 	Title, Sub string
 	Settings   []Setting
 }
 
-// Figure names a number of texts: "put into 3 prompts".
+// Figure is the text around a number of texts: "put into 3 prompts".
 type Figure struct {
-	Before string // the number: "put into "
+	Before string // before the number: "put into "
 	Noun   string // "prompt"
 }
 
 // Preset is a named set of settings to start from.
 type Preset struct {
-	Name  string // as people choose it: "default"
+	Name  string // the name that people choose: "default"
 	Title string
 	Does  string // in a sentence or two
-	YAML  string // what differs from the defaults
+	YAML  string // the differences from the defaults
 }
 
 // settings are the module's settings in the order of its cards.

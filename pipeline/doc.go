@@ -1,4 +1,3 @@
-// Package pipeline takes a conversation through the modules of a workspace
-// before it goes to the provider. A module that fails is undone: the last good
-// state goes out.
+// Package pipeline runs a workspace's modules on a conversation before it goes to the provider. If a module
+// fails, its changes are dropped and the last good state is sent.
 package pipeline

@@ -9,18 +9,18 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Draft is what a module wants an exchange to become. The chain takes it over if the module
-// succeeds; if it fails the draft is dropped, and nothing has happened.
+// Draft holds a module's changes to an exchange. The chain takes them over if the module succeeds and drops
+// them if it fails.
 type Draft struct {
-	View // as the module leaves it: Projection and Report, and Inserts by Inject and Point
+	View // changed by the module: Projection and Report, and Inserts by Inject and Point
 
-	// Reply is the answer that the module gives in the provider's place; nil if it gives none.
+	// Reply is the module's answer in the provider's place; nil if absent.
 	Reply *Reply
 
 	module string
 }
 
-// Take has the exchange become what a draft wants; nil leaves it as it is.
+// Take applies a draft to the exchange; nil has no effect.
 func (e *Exchange) Take(draft *Draft) {
 	if draft != nil {
 		e.View = draft.View
@@ -32,19 +32,18 @@ func (d *Draft) Event(kind, reason string, counts map[string]int) {
 	d.Report.Events = append(d.Report.Events, ReportEntry{Module: d.module, Type: kind, Reason: reason, Counts: counts})
 }
 
-// Restart reports on the draft as it stands, but for the events and modules so far.
+// Restart resets the report to the draft's current state. It keeps the events and modules so far.
 func (d *Draft) Restart() {
 	report := d.Standing()
 	report.Events, report.Modules = d.Report.Events, d.Report.Modules
 	d.Report = report
 }
 
-// Inject puts text into the prompt: at the newest message of the user, which the
-// provider must not have seen yet (PlacementTurn), or behind the system prompt
-// (PlacementSystem). items are what the text holds. It stays there in every later
-// request of the lane. It is false, and nothing is done, if there is no such place,
-// if the history must not be edited, if the request stands beside the conversation,
-// or if the prompt would exceed its Limit.
+// Inject puts text into the prompt: at the newest user message, which must be new to the provider
+// (PlacementTurn), or behind the system prompt (PlacementSystem). items are the parts of the text. The text
+// stays in every later request of the lane. Inject returns false without changes if there is no such place,
+// if the history must not be edited, if the request is outside the conversation, or if the prompt would
+// exceed its Limit.
 func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
 	if text = plain(text); d.Finalized || d.Request.ReadOnly != "" || d.Class.IsSide() || strings.TrimSpace(text) == "" {
 		return false
@@ -80,10 +79,10 @@ func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
 	return true
 }
 
-// Point puts text in place of a tool result, block of message, of which message source
-// has the rest. The provider must not have seen the message yet; tokens is by how many
-// o200k tokens it becomes longer, below 0. It stays so in every later request of the
-// lane for as long as both messages are sent as they came.
+// Point replaces a tool result, block of message, with text that points to message source, which has the
+// rest. The message must be new to the provider. tokens is the change in o200k tokens, negative if the
+// message becomes shorter. The text stays in every later request of the lane while the client sends both
+// messages unchanged.
 func (d *Draft) Point(message, block, source int, text string, tokens int) {
 	size := d.Size(d.Projection)
 	d.Inserts = append(slices.Clip(d.Inserts), session.Insert{

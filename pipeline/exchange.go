@@ -6,20 +6,19 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Exchange is one request on its way through the pipeline: what its modules see, what they
-// have done, and the body that no module reaches.
+// Exchange is a request on its way through the pipeline: the view of its modules, their changes, and the
+// body, which modules can't access.
 type Exchange struct {
 	View
 
 	Codec wire.Codec
 	Body  *wire.Envelope
 
-	// Reply is the answer that a module gives in the provider's place; nil if the provider
-	// is asked.
+	// Reply is a module's answer in the provider's place; nil if the provider is asked.
 	Reply *Reply
 }
 
-// Pieces returns what the sealed body's list is made of.
+// Pieces returns the parts of the sealed body's list.
 func (e *Exchange) Pieces() []wire.Piece {
 	if e.Projection == nil {
 		return []wire.Piece{{From: 0, To: len(e.Digests)}}

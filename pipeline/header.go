@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Header is a header of an answer by which the proxy tells what it did, without the
-// X-Palimpsest- in front of its name.
+// Header is an answer header with a report of the proxy. Its name omits the prefix X-Palimpsest-.
 type Header struct{ Name, Value string }
 
-// Headers returns the headers that tell of a report, none for a report that says
-// nothing. named says that the request names a model: without one it has no window.
+// Headers returns the headers for a report; nil for an empty one. named means that the request names a model;
+// otherwise there is no window to report.
 func (c *Catalog) Headers(r Report, named bool) []Header {
 	if r.Compression == "" {
 		return nil
@@ -48,7 +47,7 @@ func (c *Catalog) Headers(r Report, named bool) []Header {
 	return headers
 }
 
-// LevelList tells how many turns are at each level.
+// LevelList formats how many turns are at each level.
 func LevelList(levels [4]int) string {
 	return fmt.Sprintf("L0=%d,L1=%d,L2=%d,L3=%d", levels[0], levels[1], levels[2], levels[3])
 }
@@ -61,8 +60,8 @@ func outcomeList(modules []ModuleReport) string {
 	return strings.Join(parts, ", ")
 }
 
-// injected tells how many items each module has put into the prompt: those that have a name
-// for the header in the order in which they usually run, then the others by their names.
+// injected formats how many items each module put into the prompt: first the modules with a header name, in
+// the order in which they usually run, then the others by name.
 func (c *Catalog) injected(items map[string]int) string {
 	var known []string
 	for i := range c.modules {

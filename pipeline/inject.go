@@ -8,17 +8,17 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Where a module's text can be put.
+// The places for a module's text.
 const (
-	PlacementTurn   = "turn"   // behind the newest message of the user
+	PlacementTurn   = "turn"   // behind the newest user message
 	PlacementSystem = "system" // behind the client's own system prompt
 )
 
-// InjectedType is the Type of an event that tells of text that was put into a prompt.
+// InjectedType is the Type of an event that reports text put into a prompt.
 const InjectedType = "injected"
 
-// Fresh returns the inserts of this exchange, which are not durable yet. One whose
-// message was rendered since it was put there is taken out.
+// Fresh returns this exchange's inserts, which still have to be made durable. It drops inserts whose message
+// has been rendered since.
 func (e *Exchange) Fresh() []session.Insert {
 	lasting := slices.IndexFunc(e.Inserts, func(insert session.Insert) bool { return insert.Number == 0 })
 	if lasting < 0 {
@@ -35,8 +35,8 @@ func (e *Exchange) Fresh() []session.Insert {
 	return e.Inserts[lasting:]
 }
 
-// Withdraw takes the inserts of this exchange out again, which could not be made
-// durable, and reports their modules as failed.
+// Withdraw removes the inserts of this exchange that could not be made durable, and reports their modules as
+// failed.
 func (e *Exchange) Withdraw(err error) {
 	failed, size := map[string]bool{}, e.Size(e.Projection)
 	e.Inserts = slices.DeleteFunc(slices.Clone(e.Inserts), func(insert session.Insert) bool {
@@ -63,9 +63,8 @@ func (e *Exchange) Withdraw(err error) {
 	}
 }
 
-// WithInserts returns pieces, of which none but the exchange's own projection
-// renders more than one message, with the inserts that stand, and the members that
-// hold those behind the system prompt.
+// WithInserts returns pieces with the active inserts, and the members for those behind the system prompt.
+// Only the exchange's own projection may render more than one message in a piece.
 func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member) {
 	if len(e.Inserts) == 0 {
 		return pieces, nil
@@ -90,7 +89,7 @@ func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member
 	return pieces, nil
 }
 
-// withBlocks returns pieces with inserts in the messages that they belong to.
+// withBlocks returns pieces with inserts in their messages.
 func (e *Exchange) withBlocks(pieces []wire.Piece, inserts map[int][]*session.Insert) []wire.Piece {
 	messages := slices.Sorted(maps.Keys(inserts))
 	out := make([]wire.Piece, 0, len(pieces)+2*len(messages))
@@ -104,7 +103,7 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, inserts map[int][]*session.In
 			}
 			changed, err := e.holding(raw, inserts[message])
 			switch {
-			case err != nil: // it had a place when it came first: the same content has one
+			case err != nil: // can't happen for equal content, which had a place at first
 			case piece.Raw != nil:
 				piece.Raw = changed
 			default:
@@ -117,7 +116,7 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, inserts map[int][]*session.In
 	return out
 }
 
-// withMessages returns pieces with our messages behind the first ones.
+// withMessages returns pieces with our messages after the first ones.
 func withMessages(pieces []wire.Piece, said wire.Instruction) []wire.Piece {
 	ours := wire.Piece{From: said.Behind, To: said.Behind, Raw: said.Messages}
 	for i, piece := range pieces {
@@ -133,7 +132,7 @@ func withMessages(pieces []wire.Piece, said wire.Instruction) []wire.Piece {
 	return append(slices.Clip(pieces), ours)
 }
 
-// uncount takes an insert out of the report.
+// uncount removes an insert from the report.
 func (e *Exchange) uncount(insert *session.Insert) {
 	if insert.IsPointer() {
 		e.unpoint()

@@ -8,12 +8,11 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Redact replaces personal data in a message before it is stored. It returns raw itself without any,
-// and how many pieces of each kind there were. The same message has the same result, and so has that
-// result.
+// Redact replaces personal data in a message before it is stored. It returns the message, and the number of
+// replaced pieces by kind; raw itself without any. It must be deterministic and idempotent.
 type Redact func(raw []byte) (redacted []byte, found map[string]int)
 
-// keptMessages are the messages of a body as they may be stored. They are safe for concurrent use.
+// keptMessages are the storable forms of a body's messages. They are safe for concurrent use.
 type keptMessages struct {
 	redact Redact
 
@@ -26,8 +25,8 @@ type keptMessage struct {
 	found map[string]int
 }
 
-// KeepRedacted has what is stored of the exchange, and what modules read of it, redacted. What the client
-// sends to its provider stays.
+// KeepRedacted makes the exchange redact stored messages and those that modules read. The client's prompt to
+// its provider stays unredacted.
 func (e *Exchange) KeepRedacted(redact Redact) {
 	e.kept = &keptMessages{redact: redact, made: make(map[int]keptMessage)}
 }
@@ -35,8 +34,7 @@ func (e *Exchange) KeepRedacted(redact Redact) {
 // Redacts reports whether messages are redacted before they are stored.
 func (c *Conversation) Redacts() bool { return c.kept != nil }
 
-// Kept returns message i as it may be stored, and how many pieces of each kind of personal data were
-// replaced in it.
+// Kept returns message i in its storable form, and the number of replaced pieces of personal data by kind.
 func (c *Conversation) Kept(i int) (raw json.RawMessage, found map[string]int) {
 	if c.kept == nil {
 		return c.body.Element(i), nil
@@ -53,7 +51,7 @@ func (c *Conversation) Kept(i int) (raw json.RawMessage, found map[string]int) {
 	return made.raw, made.found
 }
 
-// KeptHash returns the hash under which the archive has message i.
+// KeptHash returns the archive's hash of message i.
 func (c *Conversation) KeptHash(i int) conversation.Hash {
 	if raw, found := c.Kept(i); len(found) > 0 {
 		return sha256.Sum256(raw)
@@ -61,14 +59,14 @@ func (c *Conversation) KeptHash(i int) conversation.Hash {
 	return c.Digests[i].Sum
 }
 
-// IsRedacted reports whether message i may only be stored with personal data replaced.
+// IsRedacted reports whether personal data in message i must be replaced before it is stored.
 func (c *Conversation) IsRedacted(i int) bool {
 	_, found := c.Kept(i)
 	return len(found) > 0
 }
 
-// readable returns message i as modules may read it. What makes tools known they put back as it came,
-// with the reasoning that led to it where that is an item of its own.
+// readable returns message i in the form that modules may read. Messages that load tools stay unredacted,
+// because modules put them back verbatim together with the reasoning before them, if that is a separate item.
 func (c *Conversation) readable(i int) json.RawMessage {
 	flags := c.Digests[i].Flags
 	if flags.Has(conversation.LoadsTools) || flags.Has(conversation.HasThinking) && flags.Has(conversation.IsPart) {
@@ -78,8 +76,8 @@ func (c *Conversation) readable(i int) json.RawMessage {
 	return raw
 }
 
-// sendable returns message i as it can stand in a prompt and may be stored with that. Providers refuse
-// what they have signed and what they alone can read if it was changed.
+// sendable returns message i in the form that a prompt may hold, and that may be stored with it. Signed or
+// opaque content stays unredacted, because providers reject changes to it.
 func (c *Conversation) sendable(i int) json.RawMessage {
 	const asItCame = conversation.HasThinking | conversation.HasOpaque | conversation.IsPinned | conversation.LoadsTools
 	if c.Digests[i].Flags.Has(asItCame) {

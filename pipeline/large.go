@@ -9,24 +9,23 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// largeMessage is from how many bytes on a parsed message is kept for the next module
-// that reads it: each parse copies all its texts.
+// largeMessage is the size in bytes from which a parsed message is kept for the next module, because each
+// parse copies all its texts.
 const largeMessage = 1 << 20
 
-// largeMessages are the large messages of a body that have been parsed. They are safe for
-// concurrent use.
+// largeMessages caches the parsed large messages of a body. They are safe for concurrent use.
 type largeMessages struct {
 	mu     sync.Mutex
 	parsed map[int]conversation.Message
 }
 
-// KeepLarge has the exchange parse each large message of its body once. The body must not
-// change from then on.
+// KeepLarge makes the exchange parse each large message of its body only once. The body must not change
+// afterwards.
 func (e *Exchange) KeepLarge() {
 	e.large = &largeMessages{parsed: make(map[int]conversation.Message)}
 }
 
-// message returns message i, with blocks of the caller's own.
+// message returns message i. The caller owns its blocks.
 func (l *largeMessages) message(i int, raw json.RawMessage, codec wire.Codec) (conversation.Message, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

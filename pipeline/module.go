@@ -7,8 +7,8 @@ type Module interface {
 	// Name is the module's name in configs, headers and events.
 	Name() string
 
-	// Process returns what the module wants the exchange to become; nil leaves it as it is.
-	// If it returns an error, panics or overruns its deadline, its draft is dropped and the
-	// chain goes on. It changes nothing of the view, and must not keep it.
+	// Process returns the module's changes to the exchange; nil for no change. If it returns an error, panics
+	// or exceeds its deadline, its draft is dropped and the chain continues. It must not change or keep the
+	// view.
 	Process(ctx context.Context, exchange *View) (*Draft, error)
 }

@@ -15,17 +15,16 @@ import (
 	"palimpsest/tenants"
 )
 
-// ErrNoPlan says that no epoch is worth planning ahead for an exchange.
+// ErrNoPlan means that no epoch is worth planning ahead for an exchange.
 var ErrNoPlan = errors.New("no epoch to plan")
 
-// Outline is what an epoch needs of an exchange beside its messages, which the
-// archive has. It holds nothing of the body.
+// Outline holds an epoch's inputs from an exchange, without the body. The messages are in the archive.
 type Outline struct {
 	Position int // messages of the exchange
 
 	exchange Exchange
-	root     conversation.Hash // link of the history before its first message
-	head     conversation.Hash // and after its last
+	root     conversation.Hash // link of the history before the exchange's first message
+	head     conversation.Hash // link after its last message
 }
 
 // Outline returns the exchange's outline.
@@ -45,7 +44,7 @@ func (e *Exchange) Outline() *Outline {
 	}
 }
 
-// Body returns a body with the messages of the exchange, which its Codec opens.
+// Body returns a body with the exchange's messages that its Codec can open.
 func (o *Outline) Body(messages []json.RawMessage) []byte {
 	size := 32
 	for _, message := range messages {
@@ -64,7 +63,7 @@ func (o *Outline) Body(messages []json.RawMessage) []byte {
 // Head returns the link of the exchange's history.
 func (o *Outline) Head() conversation.Hash { return o.head }
 
-// storedOutline is how an outline is kept.
+// storedOutline is the stored form of an outline.
 type storedOutline struct {
 	ID       uuid.UUID       `json:"id"`
 	Scope    session.Scope   `json:"scope"`
@@ -72,7 +71,7 @@ type storedOutline struct {
 	Request  wire.Request    `json:"request"`
 	Class    client.Class    `json:"class"`
 	Model    tokens.Model    `json:"model"`
-	Known    bool            `json:"known"` // the model is
+	Known    bool            `json:"known"` // whether the model is known
 	Limit    int             `json:"limit"`
 	Factor   float64         `json:"factor"`
 	Fixed    int             `json:"fixed"`
@@ -81,7 +80,7 @@ type storedOutline struct {
 	Head     []byte          `json:"head"`
 }
 
-// Bytes returns the outline as it can be kept, for ReadOutline.
+// Bytes returns the outline's stored form, for ReadOutline.
 func (o *Outline) Bytes() ([]byte, error) {
 	e := &o.exchange
 	config, err := json.Marshal(e.Config)
@@ -98,7 +97,7 @@ func (o *Outline) Bytes() ([]byte, error) {
 	return encoded, nil
 }
 
-// ReadOutline reads what Bytes wrote. codecs are those of all formats.
+// ReadOutline reads the stored form that Bytes returned. codecs must include all formats.
 func (c *Catalog) ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Outline, error) {
 	var stored storedOutline
 	if err := json.Unmarshal(encoded, &stored); err != nil { //nolint:musttag // Bytes alone writes it
@@ -131,9 +130,8 @@ func (o *Outline) Workspace() tenants.WorkspaceID { return o.exchange.Scope.Work
 // Codec returns the codec of the exchange.
 func (o *Outline) Codec() wire.Codec { return o.exchange.Codec }
 
-// Restore returns the exchange with a body that holds its messages. It is false
-// if they are not those of the exchange. The exchange has no projection, and
-// nothing that is decided for it can be committed.
+// Restore returns the exchange with a body that holds its messages. It returns false if body holds other
+// messages. The exchange has no projection, and decisions made for it can't be committed.
 func (o *Outline) Restore(body *wire.Envelope, digests []conversation.Digest) (*Exchange, bool) {
 	chain := make([]conversation.Hash, len(digests)+1)
 	chain[0] = o.root

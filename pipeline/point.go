@@ -10,12 +10,11 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// PointedType is the Type of an event that tells of tool results that pointers stand in
-// place of.
+// PointedType is the Type of an event that reports tool results replaced by pointers.
 const PointedType = "pointed"
 
-// TakeOver puts the inserts of earlier requests into the prompt. Pointers do not stand
-// where the provider takes out what they may point at.
+// TakeOver puts the inserts of earlier requests into the prompt. It leaves out pointers if the provider may
+// remove the content that they point at.
 func (e *Exchange) TakeOver(inserts []session.Insert) {
 	e.Inserts = inserts
 	if e.Request.TakesOut {
@@ -23,7 +22,7 @@ func (e *Exchange) TakeOver(inserts []session.Insert) {
 	}
 }
 
-// WithoutPointers returns inserts without those that are pointers.
+// WithoutPointers returns inserts without the pointers.
 func WithoutPointers(inserts []session.Insert) []session.Insert {
 	if !slices.ContainsFunc(inserts, isPointer) {
 		return inserts
@@ -33,7 +32,7 @@ func WithoutPointers(inserts []session.Insert) []session.Insert {
 
 func isPointer(insert session.Insert) bool { return insert.IsPointer() }
 
-// holding returns a message with inserts at it.
+// holding returns a message with its inserts.
 func (e *Exchange) holding(raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
 	raw, err := WithPointers(e.Codec, raw, inserts)
 	if texts := appended(inserts); err == nil && len(texts) > 0 {
@@ -42,8 +41,8 @@ func (e *Exchange) holding(raw json.RawMessage, inserts []*session.Insert) (json
 	return raw, err
 }
 
-// WithPointers returns a message with the pointers among inserts in place of its results.
-// A cache marker that stood on one of these stands on the message's last block.
+// WithPointers returns a message whose results are replaced by the pointers among inserts. A cache marker on
+// a replaced result moves to the message's last block.
 func WithPointers(codec wire.Codec, raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
 	if !slices.ContainsFunc(inserts, (*session.Insert).IsPointer) {
 		return raw, nil
@@ -72,7 +71,7 @@ func WithPointers(codec wire.Codec, raw json.RawMessage, inserts []*session.Inse
 	return shorter, nil
 }
 
-// appended returns the texts of the inserts that are blocks of their own.
+// appended returns the texts of the inserts with separate blocks.
 func appended(inserts []*session.Insert) []string {
 	var texts []string
 	for _, insert := range inserts {
@@ -83,7 +82,7 @@ func appended(inserts []*session.Insert) []string {
 	return texts
 }
 
-// unpoint takes pointers that did not come to stand out of the report.
+// unpoint removes pointers that did not take effect from the report.
 func (e *Exchange) unpoint() {
 	for i := range e.Report.Events {
 		if e.Report.Events[i].Type == PointedType {
@@ -93,7 +92,7 @@ func (e *Exchange) unpoint() {
 	}
 }
 
-// countPointers tells of the pointers of this exchange that stand.
+// countPointers reports this exchange's active pointers.
 func (r *Report) countPointers(view *View, module string) {
 	counts := map[string]int{"results": 0, "tokens": 0}
 	for i := range view.Inserts {

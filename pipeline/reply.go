@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Reply is an answer that a module gives to an exchange in the provider's place.
+// Reply is a module's answer to an exchange in the provider's place.
 type Reply struct {
-	ID   string    // the same for the same exchange
+	ID   string    // equal for equal exchanges
 	Text string    // what the assistant says
-	At   time.Time // when what it is made of became ready; zero if unknown
+	At   time.Time // when its source became ready; zero if unknown
 }
 
 // Replier is a module that may answer an exchange in the provider's place.
 type Replier interface {
 	Module
 
-	// Answer returns a draft with the Reply that the module gives, or without one if the
-	// provider is to give it. Of the draft nothing else counts but the report's events.
+	// Answer returns a draft with the module's Reply, or without one if the provider should answer. The chain
+	// uses only the Reply and the report's events of the draft.
 	Answer(ctx context.Context, exchange *View) (*Draft, error)
 }
 
-// AnsweredCompaction is the value of Report.Answered where a client's request for a summary
-// was answered from Palimpsest's compaction.
+// AnsweredCompaction is the value of Report.Answered if a client's request for a summary was answered from
+// Palimpsest's compaction.
 const AnsweredCompaction = "compaction"
 
-// answer asks the config's modules in order whether one of them answers the exchange, and
-// reports whether one did. One that fails has its draft dropped, and the provider is asked.
+// answer asks the config's modules in order for an answer to the exchange, and reports whether one gave it.
+// If a module fails, its draft is dropped and the provider is asked.
 func (c *Chain) answer(ctx context.Context, exchange *Exchange, view *View) bool {
 	for _, name := range exchange.Config.Modules {
 		at := slices.IndexFunc(c.modules, func(module Module) bool { return module.Name() == name })
@@ -58,8 +58,8 @@ func (c *Chain) answer(ctx context.Context, exchange *Exchange, view *View) bool
 	return false
 }
 
-// settleReply has an exchange be answered: nothing of its prompt goes out, so nothing of it
-// counts as shortened.
+// settleReply makes the exchange answered by a module. Its report counts no savings, because no prompt is
+// sent.
 func (e *Exchange) settleReply(module string, reply *Reply) {
 	events := e.Report.Events
 	e.Reply, e.Projection = reply, nil

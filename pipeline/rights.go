@@ -8,24 +8,24 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Rights bound how far the settings of an API key and of its requests may go. A workspace's own
-// pipeline has no bound: who changes it is entitled to decide. The zero value allows least.
+// Rights limit the settings of an API key and of its requests. A workspace's own pipeline has no such limit,
+// because anyone who can change it is entitled to decide. The zero value allows least.
 type Rights struct {
 	Scope string // the widest scope of memory; "" is the narrowest
 }
 
-// Within returns a choice of which an API key gets no option behind the furthest one that the
-// rights of its people allow. Its options go from the nearest to the furthest.
+// Within limits a choice of an API key to the furthest option that the rights of its people allow. The
+// options go from the nearest to the furthest.
 func (s Setting) Within(furthest func(Rights) string) Setting {
 	s.access.furthest = furthest
 	return s
 }
 
-// IsBounded reports whether rights bound the setting.
+// IsBounded reports whether rights limit the setting.
 func (s *Setting) IsBounded() bool { return s.access.furthest != nil }
 
-// Check returns an Invalid that names the first value of a layer which goes beyond the rights,
-// and the furthest that they allow; nil if none does.
+// Check returns an Invalid that names the first value of a layer beyond the rights, and the furthest allowed
+// one; nil if all values are within them.
 func (r Rights) Check(catalog *Catalog, layer Layer) error {
 	read, err := catalog.Read(layer)
 	if err != nil {
@@ -50,9 +50,9 @@ func (r Rights) Check(catalog *Catalog, layer Layer) error {
 	return nil
 }
 
-// Resolve returns what Catalog.Resolve does, with no value beyond the rights: one that goes
-// further is the furthest that they allow, or what the pipeline of the workspace has, where that
-// goes further. A module that the workspace does not run allows nothing.
+// Resolve is Catalog.Resolve with every value limited to the rights. A value beyond them becomes the furthest
+// allowed one, or the workspace's own value if that goes further. For a module that the workspace does not
+// run, only the rights count.
 func (r Rights) Resolve(catalog *Catalog, workspace Config, layers ...Layer) (Config, Sources, error) {
 	config, sources, err := catalog.Resolve(layers...)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r Rights) Resolve(catalog *Catalog, workspace Config, layers ...Layer) (Co
 	return config, sources, nil
 }
 
-// option returns the value of a choice in the settings of its module.
+// option returns the value of a choice from its module's settings.
 func (s *Setting) option(settings Settings) string {
 	node, err := s.access.write(settings)
 	if err != nil {
@@ -85,8 +85,7 @@ func (s *Setting) option(settings Settings) string {
 	return node.Value
 }
 
-// place returns where a value stands among the options, which go from the nearest to the
-// furthest; -1 if it is not one of them.
+// place returns a value's index among the options, which go from the nearest to the furthest; -1 if absent.
 func (s *Setting) place(value string) int {
 	return slices.IndexFunc(s.Options, func(option Option) bool { return option.Value == value })
 }

@@ -12,54 +12,52 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Kind says how a setting is typed, and how what was typed is read.
+// Kind says how people enter a setting, and how the input is read.
 type Kind string
 
 // The kinds of settings.
 const (
-	Number      Kind = "number"    // a share or a count; empty where it may be left out
+	Number      Kind = "number"    // a share or a count; empty if optional and left out
 	Toggle      Kind = "toggle"    // "true" or "false"
 	Choice      Kind = "choice"    // one of a few texts or numbers
 	TokenWindow Kind = "window"    // "auto" or a number
 	Numbers     Kind = "numbers"   // whole numbers, separated by commas
 	Word        Kind = "word"      // a short text
-	Lines       Kind = "lines"     // texts, one a line
+	Lines       Kind = "lines"     // texts, one per line
 	Paragraph   Kind = "paragraph" // a long text
 )
 
-// Setting describes a setting of a module: how a config names it, what it may be, and how
-// people see it.
+// Setting describes a setting of a module: its name in a config, its valid values, and its form in the
+// dashboard.
 type Setting struct {
-	Name        string // in the module's part of a config
+	Name        string // in the module's section of a config
 	Kind        Kind
 	Label, Hint string
-	Unit        string // of a number; "" if it has none
+	Unit        string // of a number; "" if absent
 	Step        string // of a number
-	Low, High   string // of a number, as they are written
+	Low, High   string // of a number, as text
 	Options     []Option
 
-	// Members are settings of their own that a toggle has while it is on. They are written
-	// inside of it, in place of true.
+	// Members are further settings of an enabled toggle. A config holds them in place of true.
 	Members []Setting
 
-	// Reserved says why the setting has no effect; "" if it has one. Configs may hold it, the
-	// dashboard does not show it.
+	// Reserved says why the setting has no effect; "" if it has one. Configs may hold it, but the dashboard
+	// hides it.
 	Reserved string
 
-	// IsRare says that few people change the setting: the dashboard does not show it, and YAML
-	// and the API set it.
+	// IsRare hides the setting in the dashboard because few people change it. YAML and the API can set it.
 	IsRare bool
 
 	IsOptional bool   // a number may be left out
-	First      string // what a member holds when its toggle is turned on, which may not be empty then
+	First      string // a member's first value when its toggle is turned on; required for members that must not be empty
 
 	access access
 }
 
-// Option is one of a few values that a setting may have.
+// Option is one of the few valid values of a setting.
 type Option struct {
 	Value, Label string
-	Meaning      string // for the model, in one sentence; "" where the label says it all
+	Meaning      string // for the model, in one sentence; "" if the label suffices
 }
 
 // access reads, writes and checks a setting in the settings of its module.
@@ -68,11 +66,11 @@ type access struct {
 	write func(Settings) (*yaml.Node, error)
 	check func(Settings) (wrong string)
 
-	furthest func(Rights) string // of a choice that Within bounds; nil if nothing does
+	furthest func(Rights) string // of a choice that Within bounds; nil if unbounded
 }
 
-// Field returns the setting with the field that at points to in the settings C of its
-// module. check returns what is wrong with a value and what is allowed, "" if it is valid.
+// Field returns the setting with the field that at points to in the module's settings C. check returns an
+// error text for an invalid value with the allowed ones, or "".
 func Field[C, T any](at func(*C) *T, check func(T) string, s Setting) Setting {
 	field := func(settings Settings) *T {
 		own, is := any(settings).(*C)
@@ -92,7 +90,7 @@ func Field[C, T any](at func(*C) *T, check func(T) string, s Setting) Setting {
 			if err := node.Decode(&value); err != nil {
 				return explain(node, err)
 			}
-			if number, has := Fraction(node); isWhole && has { // the decoder would cut it off
+			if number, has := Fraction(node); isWhole && has { // because the decoder would truncate it
 				return fmt.Sprintf("%q must be a whole number", number)
 			}
 			wrong := check(value)
@@ -119,7 +117,7 @@ func ShareField[C any](at func(*C) *float64, lowest, highest float64, s Setting)
 	}, s)
 }
 
-// CountField returns the setting of a whole number, which may be a Choice of a few.
+// CountField returns the setting of a whole number; with Kind Choice, of a few of them.
 func CountField[C any](at func(*C) *int, lowest, highest int, s Setting) Setting {
 	if s.Kind == "" {
 		s.Kind, s.Low, s.High = Number, strconv.Itoa(lowest), strconv.Itoa(highest)
@@ -155,7 +153,7 @@ func TextField[C any](at func(*C) *string, s Setting) Setting {
 	return Field(at, func(string) string { return "" }, s)
 }
 
-// ChoiceField returns the setting of one of a few texts, the Options.
+// ChoiceField returns the setting of one of a few texts, given in Options.
 func ChoiceField[C any](at func(*C) *string, s Setting) Setting {
 	s.Kind = Choice
 	return Field(at, func(value string) string {
@@ -170,7 +168,7 @@ func ChoiceField[C any](at func(*C) *string, s Setting) Setting {
 	}, s)
 }
 
-// PlacementField returns the setting of where a module puts what it adds.
+// PlacementField returns the setting for where a module puts its text.
 func PlacementField[C any](at func(*C) *string) Setting {
 	return ChoiceField(at, Setting{
 		Name: "placement", IsRare: true, Label: "Where it goes", Hint: "At the newest turn: a changed system prompt costs the provider’s whole cache.",
@@ -193,7 +191,7 @@ func Scopes() []string {
 	return []string{ScopeSession, ScopeKey, ScopePerson, ScopeProject, ScopeWorkspace}
 }
 
-// ScopeField returns the setting of whose text may reach whom. Its hint says so in plain words.
+// ScopeField returns the setting for whose text may reach whom. Its hint explains that.
 func ScopeField[C any](at func(*C) *string, label, hint string) Setting {
 	return ChoiceField(at, Setting{
 		Name: "scope", Label: label, Hint: hint,
@@ -204,7 +202,7 @@ func ScopeField[C any](at func(*C) *string, label, hint string) Setting {
 	}).Within(func(rights Rights) string { return cmp.Or(rights.Scope, ScopeSession) })
 }
 
-// Allowed says what the setting may be, as YAML has it.
+// Allowed describes the valid values, as YAML writes them.
 func (s *Setting) Allowed() string {
 	switch s.Kind {
 	case Number:
@@ -235,7 +233,7 @@ func (s *Setting) Allowed() string {
 	}
 }
 
-// written returns a value as a config holds it, lists and members on one line.
+// written returns a value as YAML, lists and members on one line.
 func written(value any) (*yaml.Node, error) {
 	var node yaml.Node
 	if err := node.Encode(value); err != nil {
@@ -247,7 +245,7 @@ func written(value any) (*yaml.Node, error) {
 	return &node, nil
 }
 
-// Fraction returns the first number in a node that is not whole.
+// Fraction returns the first number in a node that isn't whole.
 func Fraction(node *yaml.Node) (number string, has bool) {
 	for _, element := range node.Content {
 		if number, has := Fraction(element); has {
@@ -261,7 +259,7 @@ func Fraction(node *yaml.Node) (number string, has bool) {
 	return node.Value, err != nil || value != math.Trunc(value)
 }
 
-// explain says what is wrong with a value that could not be read.
+// explain returns an error text for a value that could not be read.
 func explain(node *yaml.Node, err error) string {
 	var kinds *yaml.TypeError
 	if !errors.As(err, &kinds) || len(kinds.Errors) == 0 {

@@ -15,9 +15,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// View is what a module sees of an exchange: what the client asks, what is known of its lane,
-// and what the modules before it have made of both. A module has it until it returns and changes
-// nothing of it; what it wants changed it puts into a Draft.
+// View is a module's read-only view of an exchange: the client's request, the state of its lane, and the
+// changes of the modules before it. It is valid until the module returns. A module makes changes in a Draft.
 type View struct {
 	Conversation
 	Limits
@@ -27,86 +26,84 @@ type View struct {
 	Scope   session.Scope
 	Config  Config
 	Request wire.Request
-	Class   client.Class // what the request is to its client
+	Class   client.Class // the request's role for its client
 	Model   tokens.Model
 
-	// CountText counts the o200k tokens of a text as a message of its own.
+	// CountText counts the o200k tokens of a text as a separate message.
 	CountText func(text string) int
 	Committer Committer
 
-	// Report says what the modules before it have done.
+	// Report lists the work of the modules before this one.
 	Report Report
 }
 
-// Draft returns a draft of a module's that changes nothing yet.
+// Draft returns an unchanged draft for a module.
 func (v *View) Draft(module string) *Draft {
 	draft := &Draft{View: *v, module: module}
 	draft.Report = v.Report.clone()
 	return draft
 }
 
-// Limits say how large a prompt may be, and how its size is counted.
+// Limits hold the largest allowed prompt, and how its size is counted.
 type Limits struct {
-	Limit    int     // tokens the prompt may have; 0: the model is unknown
-	Takes    int     // tokens that the provider takes, however small a window the settings assume; 0 if unknown
-	MaxBytes int     // bytes the body may have by the provider's own word; 0 if it has said nothing
+	Limit    int     // tokens the prompt may have; 0 if the model is unknown
+	Takes    int     // tokens that the provider accepts, even if the settings assume a smaller window; 0 if unknown
+	MaxBytes int     // bytes the body may have according to the provider; 0 if it named no limit
 	Factor   float64 // the model's tokens per o200k token
 	Fixed    int     // o200k tokens of Request.Fixed
 }
 
-// Lane is what is known of the lane of an exchange.
+// Lane is the known state of an exchange's lane.
 type Lane struct {
 	Place
 
-	// Projection is what stands for the first messages: the lane's current one
-	// when the pipeline starts; nil: the originals.
+	// Projection replaces the first messages. It is the lane's current one when the pipeline starts; nil for
+	// the originals.
 	Projection *session.Projection
 
-	// NextProjection is the number of the lane's next projection; 0: one more
-	// than Projection's.
+	// NextProjection is the number of the lane's next projection; 0 means one more than Projection's.
 	NextProjection int
 
-	// Summary is what a model has written in place of the lane's first messages,
-	// for the next epoch to use; nil if none.
+	// Summary is a model's text in place of the lane's first messages, for the next epoch; nil if absent.
 	Summary *session.Summary
 
-	Order     *session.Order     // what someone asked of the lane's next epoch; nil if none
-	Plan      *session.Plan      // what was planned ahead for the lane; nil if none
-	Pins      []int              // messages, in order, whose turns are to stay as the client sent them
-	Inserts   []session.Insert   // what modules have put into the lane's history, those of this exchange last
+	Order     *session.Order     // user request for the lane's next epoch; nil if absent
+	Plan      *session.Plan      // epoch planned ahead for the lane; nil if absent
+	Pins      []int              // messages, in order, whose turns must stay as the client sent them
+	Inserts   []session.Insert   // inserts of modules in the lane's history, those of this exchange last
 	Finalized bool               // the prompt takes no new inserts
 	Met       int                // leading messages that an earlier request of the session had
 	Left      session.Left       // the history that the client left behind with this request
 	Anchor    session.Anchor     // the size of an earlier prompt of the lane as the provider reported it
 	Heat      session.CacheState // the last prompt of the lane that went to the provider
-	Attempts  session.Attempts   // those of the lane at an epoch that came to nothing
-	Now       time.Time          // when the request came; zero: there is no clock
+	Attempts  session.Attempts   // the lane's attempts at an epoch that failed
+	Now       time.Time          // when the request arrived; zero without a clock
 }
 
-// Place is where an exchange belongs.
+// Place identifies the session and lane of an exchange.
 type Place struct {
 	Session uuid.UUID // uuid.Nil if there is no lane
 
-	// Line is the lane of a session that was recognized by its content: what stands before the
-	// request in that lane is the same conversation, what stands elsewhere in the session may
-	// only begin alike. uuid.Nil if the client names its session.
+	// Line is the lane of a session recognized by its content; uuid.Nil if the client names its session.
+	// Earlier messages of that lane are the same conversation. Messages in other lanes of the session may
+	// only share their beginning with it.
 	Line uuid.UUID
 
-	// Lives are the messages that threads of the lane's kind had at their ends, in order; nil if nothing is known.
+	// Lives are the lengths in messages of ended threads of the lane's kind, in order; nil if unknown.
 	Lives []int
 }
 
-// Committer keeps for the lane of an exchange what must last whatever becomes of a module's draft.
+// Committer stores data of a lane that must last even if a module's draft is dropped.
 type Committer interface {
-	// Commit makes the originals of the whole request and a new projection of its lane
-	// durable. A projection may be used only after it returned nil.
+	// Commit makes the originals of the whole request and a new projection of its lane durable. A projection
+	// may be used only after Commit returned nil.
 	Commit(ctx context.Context, projection session.Projection) error
 
-	// Tried has the lane remember how an attempt at an epoch ended.
+	// Tried records for the lane how an attempt at an epoch ended.
 	Tried(attempts session.Attempts)
 }
 
-// Forgetful is a Committer that keeps nothing and refuses nothing.
+// Forgetful is a Committer that discards its input and always succeeds.
 type Forgetful struct{}
 
 // Commit implements Committer.
@@ -115,13 +112,12 @@ func (Forgetful) Commit(context.Context, session.Projection) error { return nil 
 // Tried implements Committer.
 func (Forgetful) Tried(session.Attempts) {}
 
-// Size estimates the prompt in the model's tokens if projection, which may be
-// nil, stands for the first messages. Where the provider has reported the size
-// of an earlier prompt with the same projection, only what came after it is
-// estimated.
+// Size estimates the prompt in the model's tokens if projection, which may be nil, replaces the first
+// messages. If the provider has reported the size of an earlier prompt with the same projection, only the
+// messages since then are estimated.
 func (v *View) Size(projection *session.Projection) int { return v.sized(projection, 0) }
 
-// sized is Size with so many o200k tokens more, rounded once.
+// sized is Size plus more o200k tokens, rounded once.
 func (v *View) sized(projection *session.Projection, more int) int {
 	number := 0
 	if projection != nil {
@@ -133,9 +129,9 @@ func (v *View) sized(projection *session.Projection, more int) int {
 	return v.scale(max(0, v.Estimate(projection)+more))
 }
 
-// since returns the size of a prompt of so many o200k tokens, of which so many came
-// after the anchor. A prompt may have lost something since, tools for example, whose
-// estimate exceeds all that the provider counted: then the estimate alone counts.
+// since returns the size of a prompt of estimate o200k tokens, added of which came after the anchor. If the
+// prompt has lost something since (tools, for example) whose estimate exceeds the provider's whole count,
+// only the estimate is used.
 func (v *View) since(estimate, added int) int {
 	size, plain := v.Anchor.Tokens+v.scale(added), v.scale(max(0, estimate))
 	if added < 0 && 2*size < plain {
@@ -144,8 +140,8 @@ func (v *View) since(estimate, added int) int {
 	return max(0, size)
 }
 
-// Estimate returns the prompt's o200k tokens, without any correction, if
-// projection, which may be nil, stands for the first messages.
+// Estimate returns the prompt's o200k tokens, uncorrected, if projection, which may be nil, replaces the
+// first messages.
 func (v *View) Estimate(projection *session.Projection) int {
 	estimate, from := v.Fixed, 0
 	if projection != nil {
@@ -157,8 +153,8 @@ func (v *View) Estimate(projection *session.Projection) int {
 	return estimate + v.originals(from) + v.Inserted(projection)
 }
 
-// Bytes returns the size of the body in bytes, without our cache markers, if
-// projection, which may be nil, stands for the first messages.
+// Bytes returns the size of the body in bytes, without our cache markers, if projection, which may be nil,
+// replaces the first messages.
 func (v *View) Bytes(projection *session.Projection) int {
 	bytes := v.BodyLength() + v.addedBytes(projection)
 	if projection == nil {
@@ -176,8 +172,7 @@ func (v *View) Bytes(projection *session.Projection) int {
 	return bytes
 }
 
-// Original estimates the prompt in the model's tokens as the client sent it: without
-// what modules have put into it.
+// Original estimates the prompt in the model's tokens as the client sent it, without the inserts of modules.
 func (v *View) Original() int {
 	replaced := -v.Inserted(v.Projection)
 	if v.Projection == nil {
@@ -192,8 +187,8 @@ func (v *View) Original() int {
 	return max(0, v.sized(v.Projection, replaced))
 }
 
-// Levels counts the turns at each level if projection, which may be nil, stands
-// for the first messages. A turn counts with the deepest of its messages.
+// Levels counts the turns at each level if projection, which may be nil, replaces the first messages. A turn
+// counts at the deepest level among its messages.
 func (v *View) Levels(projection *session.Projection) [4]int {
 	var levels [4]int
 	next := 0 // part
@@ -202,7 +197,7 @@ func (v *View) Levels(projection *session.Projection) [4]int {
 		for projection != nil && next < len(projection.Parts) && projection.Parts[next].From < turn.To {
 			deepest = max(deepest, projection.Parts[next].Level)
 			if projection.Parts[next].To > turn.To {
-				break // goes on in the next turn
+				break // continues in the next turn
 			}
 			next++
 		}
@@ -221,8 +216,8 @@ func (v *View) originals(from int) int {
 
 func (v *View) scale(estimate int) int { return int(float64(estimate) * v.Factor) }
 
-// Injected returns what a module has put into the lane's history, those of this
-// exchange last, whether it is still in the prompt or folded by an epoch.
+// Injected returns a module's inserts in the lane's history, those of this exchange last, including inserts
+// that an epoch has folded.
 func (v *View) Injected(module string) []session.Insert {
 	var own []session.Insert
 	for _, insert := range v.Inserts {
@@ -233,8 +228,8 @@ func (v *View) Injected(module string) []session.Insert {
 	return own
 }
 
-// Added returns the o200k tokens of the inserts at messages from index from to to
-// (excluded), whatever stands for these; of the pointers, those that stand.
+// Added returns the o200k tokens of the inserts at messages from index from to to (excluded), even if a
+// projection replaces these. Of pointers, only active ones count.
 func (v *View) Added(from, to int) int {
 	sum := 0
 	for i := range v.Inserts {
@@ -246,8 +241,8 @@ func (v *View) Added(from, to int) int {
 	return sum
 }
 
-// Inserted returns the o200k tokens of all inserts that are in the prompt if
-// projection, which may be nil, stands for the first messages.
+// Inserted returns the o200k tokens of all inserts in the prompt if projection, which may be nil, replaces
+// the first messages.
 func (v *View) Inserted(projection *session.Projection) int {
 	sum := 0
 	for i := range v.Inserts {
@@ -258,7 +253,7 @@ func (v *View) Inserted(projection *session.Projection) int {
 	return sum
 }
 
-// LastLength returns how many of the messages the lane's last prompt had.
+// LastLength returns how many of the messages were in the lane's last prompt.
 func (v *View) LastLength() int {
 	if v.Heat.At.IsZero() {
 		return 0
@@ -266,8 +261,8 @@ func (v *View) LastLength() int {
 	return v.Heat.Position
 }
 
-// place returns the newest message of the user, if the provider has not seen it, it
-// takes a text, and no compaction of the provider's own stands for it.
+// place returns the newest user message, provided that it is new to the provider, accepts a text, and isn't
+// covered by a compaction of the provider.
 func (v *View) place(text string) (message int, found bool) {
 	for i := len(v.Digests) - 1; i >= v.LastLength(); i-- {
 		digest := &v.Digests[i]
@@ -282,8 +277,8 @@ func (v *View) place(text string) (message int, found bool) {
 	return 0, false
 }
 
-// addedBytes returns by how many bytes the inserts make the body longer. That pointers make
-// it shorter does not count: of what is too heavy, text is the least.
+// addedBytes returns the bytes that inserts add to the body. It ignores the bytes that pointers save, because
+// text is the smallest part of an oversized body.
 func (v *View) addedBytes(projection *session.Projection) int {
 	bytes := 0
 	for i := range v.Inserts {
@@ -294,14 +289,14 @@ func (v *View) addedBytes(projection *session.Projection) int {
 	return bytes
 }
 
-// Points reports whether a pointer stands in place of a block of a message.
+// Points reports whether a pointer replaces a block of a message.
 func (v *View) Points(message, block int) bool {
 	return slices.ContainsFunc(v.Inserts, func(insert session.Insert) bool {
 		return insert.IsPointer() && insert.Message == message && insert.Block == block+1 && insert.Stands(v.Projection)
 	})
 }
 
-// UnmarkedWithInserts returns what Unmarked does, with what modules have put behind the message.
+// UnmarkedWithInserts is Unmarked with the inserts of modules appended to the message.
 func (v *View) UnmarkedWithInserts(message int) json.RawMessage {
 	raw := v.sendable(message)
 	var texts []string
@@ -318,8 +313,7 @@ func (v *View) UnmarkedWithInserts(message int) json.RawMessage {
 	return v.codec.Mark(raw, "")
 }
 
-// Standing returns the report of an exchange as it stands, before any module has
-// worked on it.
+// Standing returns the report of an exchange in its current state, before any module has worked on it.
 func (v *View) Standing() Report {
 	report := Report{
 		Compression: None, Before: v.Original(), After: v.Size(v.Projection), Limit: v.Limit, Takes: v.Takes,

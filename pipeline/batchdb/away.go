@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrUnopened says that the program has not opened the database yet: it was away when the program started.
+// ErrUnopened means that the database is not open yet, because it was unreachable when the program started.
 var ErrUnopened = errors.New("the database is not open yet")
 
-// IsAway reports whether an error says that the database does not answer, or takes nothing just
-// now: it says nothing about what was asked. Postgres' classes 08, 53, 57 and 58 are connections,
-// a full disk or memory, an operator's doing and the system; 25006 is a replica that takes no
-// writes yet.
+// IsAway reports whether an error means that the database is unreachable or temporarily refuses work. Such an
+// error is not caused by the statement. Postgres' classes 08, 53, 57 and 58 are connection errors, a full
+// disk or memory, operator intervention and system errors; 25006 is a replica that does not accept writes
+// yet.
 func IsAway(err error) bool {
 	if err == nil {
 		return false

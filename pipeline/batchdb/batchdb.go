@@ -1,5 +1,5 @@
-// Package batchdb sends several statements of a database transaction in one round trip, so that
-// what others wait for, such as a locked row, is held for a shorter time.
+// Package batchdb sends several statements of a database transaction in one round trip, so that locks that
+// others wait for, such as those of rows, are held for a shorter time.
 package batchdb
 
 import (
@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// transaction is one that keeps statements until an answer is waited for.
+// transaction is a transaction that queues statements until it needs an answer.
 type transaction interface {
 	tenants.Tenant
 
@@ -20,9 +20,9 @@ type transaction interface {
 	Each(ctx context.Context, scan func(row pgx.CollectableRow) error, query string, args ...any) error
 }
 
-// Later has a statement sent with the next one of the transaction whose answer is waited for,
-// or with its end. An error of the statement is an error of those. What args refer to must not
-// change until then.
+// Later queues a statement. It is sent with the transaction's next statement that needs an answer, or at the
+// transaction's end, and its error is returned there. The values that args refer to must not change until
+// then.
 func Later(tx *gorm.DB, query string, args ...any) error {
 	waiting, err := of(tx)
 	if err == nil {
@@ -31,7 +31,7 @@ func Later(tx *gorm.DB, query string, args ...any) error {
 	return err
 }
 
-// Each sends a query with all that waits, and calls scan with each row of its answer.
+// Each sends a query with all queued statements, and calls scan with each row of its answer.
 func Each(tx *gorm.DB, scan func(row pgx.CollectableRow) error, query string, args ...any) error {
 	waiting, err := of(tx)
 	if err != nil {
@@ -40,7 +40,7 @@ func Each(tx *gorm.DB, scan func(row pgx.CollectableRow) error, query string, ar
 	return waiting.Each(tx.Statement.Context, scan, query, args...)
 }
 
-// Rows returns what scan makes of each row of a query's answer. It sends the query as Each does.
+// Rows returns the result of scan for each row of a query's answer. It sends the query as Each does.
 func Rows[T any](tx *gorm.DB, scan func(row pgx.CollectableRow) (T, error), query string, args ...any) ([]T, error) {
 	var found []T
 	err := Each(tx, func(row pgx.CollectableRow) error {
@@ -56,7 +56,7 @@ func Rows[T any](tx *gorm.DB, scan func(row pgx.CollectableRow) (T, error), quer
 	return found, nil
 }
 
-// Tenant returns the tenant of a transaction: what is done for it is a part of that one.
+// Tenant returns the tenant of a transaction, whose work then becomes part of that transaction.
 func Tenant(tx *gorm.DB) (tenants.Tenant, error) { return of(tx) }
 
 func of(tx *gorm.DB) (transaction, error) {

@@ -8,12 +8,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// TxRunner opens the transactions in which rows can be seen and changed.
+// TxRunner opens database transactions with access to tenants' rows.
 type TxRunner interface {
 	// InTenant runs fn in a transaction that sees the rows of one workspace.
 	InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error
 
-	// AsWorker runs fn in a transaction that sees what background work needs of all
-	// workspaces.
+	// AsWorker runs fn in a transaction that sees the rows of all workspaces that background work needs.
 	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 }

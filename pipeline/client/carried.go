@@ -11,23 +11,23 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Carried is the recorded thread that a conversation was carried over from, by palimpsest resume.
+// Carried is the recorded thread that palimpsest resume continued in a new conversation.
 type Carried struct {
-	Client  string // that the thread was recorded of
+	Client  string // client of the recorded thread
 	Session uuid.UUID
 	Thread  uuid.UUID
-	Last    int // message of the thread that was carried over last
+	Last    int // last message of the thread that was carried over
 }
 
-// carriedWords open the note in which palimpsest resume says what a conversation carries on.
+// carriedWords start the note in which palimpsest resume names the source of a conversation.
 const carriedWords = "Palimpsest carried this conversation over from "
 
-// carriedAmong is how many of a conversation's first messages may hold the note: some clients put messages
-// of their own before what was typed.
+// carriedAmong is how many of a conversation's first messages may hold the note. Some clients put their own
+// messages before the typed text.
 const carriedAmong = 8
 
-// Note returns what stands in front of the first thing that is said in a conversation that was carried over. It
-// is a reminder, so it is no part of the conversation's title and of its identity.
+// Note returns the text before the first message of a carried-over conversation. It is a reminder, so that it
+// does not become part of the conversation's title or identity.
 func (c Carried) Note() string {
 	return fmt.Sprintf(`<system-reminder>
 %s%s: session %s, thread %s, messages 0 to %d.
@@ -35,7 +35,7 @@ Calls of tools that this client does not have stand in it as text, as [Tool call
 </system-reminder>`, carriedWords, c.Client, c.Session, c.Thread, c.Last)
 }
 
-// CarriedFrom returns what thread a conversation was carried over from. known is false if it was not.
+// CarriedFrom returns the thread that a conversation was carried over from. known is false if it wasn't.
 func CarriedFrom(length int, message func(i int) (conversation.Message, error)) (carried Carried, known bool) {
 	for i := range min(length, carriedAmong) {
 		read, err := message(i)

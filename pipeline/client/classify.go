@@ -8,16 +8,15 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Classify reads what a request says of itself, the strongest sign first: headers,
-// metadata in the body, the path, types of items, texts by position. path is the
-// request's path without its query; body is nil if it does not exist to read.
-// Nothing is remembered: whether a request with a Marker is the first after its
-// compaction is for Class.Finalize.
+// Classify evaluates the signs in a request, the strongest first: headers, metadata in the body, the path,
+// types of items, texts by position. path is the request's path without its query; body is nil if it is
+// unreadable. Classify is stateless: Class.Finalize decides whether a request with a Marker is the first
+// after its compaction.
 func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 	class := Class{Kind: Unknown, Client: Name(headers)}
 	turn, read := readTurn(headers, body), readBody(body)
 	if read.client != "" && (!isAgent(class.Client) || read.client == QwenCode) {
-		class.Client = read.client // Qwen Code speaks to Anthropic in the name of Claude Code
+		class.Client = read.client // Qwen Code identifies itself as Claude Code to Anthropic
 	}
 	class.Window, class.Marker = turn.window, read.marker(class.Client)
 	class.Agent = read.isAgent || isAgentHeader(headers) || turn.isChild()
@@ -44,16 +43,16 @@ func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 	return class
 }
 
-// claim is what one sign says of a request; without a kind it says nothing.
+// claim is the meaning of one sign in a request. Without a kind it is ignored.
 type claim struct {
 	kind       Kind
 	trigger    Trigger
 	confidence float64
 	source     string
-	client     string // empty: the sign does not tell
+	client     string // "" if the sign does not tell
 }
 
-// byHeader reads the hints that clients give in headers.
+// byHeader reads the clients' hints in headers.
 func byHeader(headers http.Header, turn turn) claim {
 	if value := headers.Get("X-Claude-Code-Compaction"); value != "" {
 		return claim{kind: Compaction, trigger: triggerOf(value), confidence: 1, source: "header x-claude-code-compaction"}
@@ -80,12 +79,12 @@ func byHeader(headers http.Header, turn turn) claim {
 	return claim{}
 }
 
-// openAISubagent is the header in which Codex names the agent that sends a request.
+// openAISubagent is the header in which Codex names the agent behind a request.
 const openAISubagent = "X-Openai-Subagent"
 
-// isOverseer reports whether a request is of an agent of Codex's own that looks at the
-// conversation from outside: it judges what the model wants to run, or gathers memories.
-// What it is shown must be what Codex shows it.
+// isOverseer reports whether a request comes from one of Codex's agents that watch the conversation from
+// outside: it judges commands that the model wants to run, or gathers memories. Its input must stay exactly
+// as Codex wrote it.
 func isOverseer(headers http.Header) bool {
 	switch headers.Get(openAISubagent) {
 	case "guardian", "hook_auto_review", "memory_consolidation":
@@ -94,12 +93,12 @@ func isOverseer(headers http.Header) bool {
 	return false
 }
 
-// byMetadata reads what Codex repeats in the body.
+// byMetadata reads Codex's metadata in the body.
 func byMetadata(turn turn) claim {
 	return claim{kind: turn.requestKind(), trigger: triggerOf(turn.trigger), confidence: 0.95, source: "metadata request_kind"}
 }
 
-// byPath knows the provider's endpoint for compactions.
+// byPath recognizes the provider's endpoint for compactions.
 func byPath(path string) claim {
 	if !strings.HasSuffix(strings.TrimSuffix(path, "/"), "/responses/compact") {
 		return claim{}
@@ -107,7 +106,7 @@ func byPath(path string) claim {
 	return claim{kind: Compaction, confidence: 1, source: "path"}
 }
 
-// byItem knows the item that asks the provider for a compaction.
+// byItem recognizes the item that asks the provider for a compaction.
 func (r *reading) byItem() claim {
 	if r.lastType != "compaction_trigger" {
 		return claim{}
@@ -115,7 +114,7 @@ func (r *reading) byItem() claim {
 	return claim{kind: Compaction, confidence: 1, source: "item compaction_trigger"}
 }
 
-// byText knows requests by the words at their head and at their end.
+// byText recognizes requests by the words at their start and end.
 func (r *reading) byText() claim {
 	if r.head.kind != "" {
 		return claim{kind: r.head.kind, confidence: 0.9, source: "text"}
@@ -132,8 +131,8 @@ func (r *reading) byText() claim {
 	return claim{}
 }
 
-// byDefault takes what says nothing else for the conversation itself: an agent's
-// by its id, and a known client's.
+// byDefault treats requests without another sign as part of the conversation: an agent's by its id, and a
+// known client's.
 func byDefault(headers http.Header, class Class, read *reading) claim {
 	switch {
 	case class.Client == ClaudeCode && read.isBareQuestion() && read.starts(read.users[0], fetchedPage):
@@ -148,8 +147,7 @@ func byDefault(headers http.Header, class Class, read *reading) claim {
 	return claim{}
 }
 
-// isAgentHeader reports whether a header says that an agent inside the session
-// sent the request.
+// isAgentHeader reports whether a header shows that an agent inside the session sent the request.
 func isAgentHeader(headers http.Header) bool {
 	if headers.Get("X-Claude-Code-Agent-Id") != "" || headers.Get(interactionType) == "conversation-subagent" {
 		return true
@@ -158,7 +156,7 @@ func isAgentHeader(headers http.Header) bool {
 	return agent != "" && agent != "compact" && !isOverseer(headers)
 }
 
-// claudeKind returns what Claude Code calls a request; empty for a word not known.
+// claudeKind returns the kind for Claude Code's name of it; "" for an unknown name.
 func claudeKind(class string) Kind {
 	switch class {
 	case "main":
@@ -175,7 +173,7 @@ func claudeKind(class string) Kind {
 	return ""
 }
 
-// requestKind returns what Codex calls a request; empty for a word not known.
+// requestKind returns the kind for Codex's name of it; "" for an unknown name.
 func (t turn) requestKind() Kind {
 	switch {
 	case t.kind == "compaction":
@@ -190,7 +188,7 @@ func (t turn) requestKind() Kind {
 	return ""
 }
 
-// triggerOf returns the trigger that a client names; empty for another word.
+// triggerOf returns the trigger that a client names; "" for an unknown name.
 func triggerOf(word string) Trigger {
 	switch trigger := Trigger(word); trigger {
 	case Manual, Auto, Reactive:

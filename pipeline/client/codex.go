@@ -9,24 +9,24 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// turn is what Codex says of a request: in x-codex-turn-metadata, in headers of
-// its own, and again in the body's client_metadata.
+// turn is Codex's information about a request: in x-codex-turn-metadata, in its own headers, and again in the
+// body's client_metadata.
 type turn struct {
-	inHeader bool // where kind came from: a header or the body
+	inHeader bool // kind came from a header, not the body
 
 	kind    string // "turn", "compaction", …
 	trigger string // of a compaction
 	session string
 	thread  string
-	parent  string // thread that started this one; empty for the main one
-	window  int    // how often the thread was compacted before; -1: not said
-	began   string // how the thread's history did: "new", "warm_fork", …
-	source  string // what the thread is for: "user", "subagent", "thread_title", …
-	forked  string // thread that a person forked this one from, as for a side chat; its session is another
+	parent  string // thread that started this one; "" for the main one
+	window  int    // how often the thread was compacted before; -1 if absent
+	began   string // how the thread's history began: "new", "warm_fork", …
+	source  string // purpose of the thread: "user", "subagent", "thread_title", …
+	forked  string // thread that a person forked this one from, as for a side chat; its session is a different one
 }
 
-// copied returns the session of whose own thread a turn's thread began as a copy; empty if it did not. A
-// session is named by its own thread.
+// copied returns the session whose own thread a turn's thread was copied from; "" if it wasn't. A session is
+// named after its own thread.
 func (t turn) copied() string {
 	switch {
 	case t.began != "warm_fork":
@@ -39,19 +39,18 @@ func (t turn) copied() string {
 	return t.forked
 }
 
-// isChild reports whether a turn belongs to a thread that another one started.
+// isChild reports whether another thread started a turn's thread.
 func (t turn) isChild() bool { return t.parent != "" && t.parent != t.thread }
 
-// isTitle reports whether a turn asks for a title, in a thread of its own.
+// isTitle reports whether a turn asks for a title, in a separate thread.
 func (t turn) isTitle() bool { return t.source == "thread_title" }
 
-// isBeside reports whether a turn belongs to another thread than the session's own.
+// isBeside reports whether a turn belongs to a thread other than the session's own.
 func (t turn) isBeside() bool {
 	return t.isChild() || t.session != "" && t.thread != "" && t.session != t.thread
 }
 
-// readTurn reads what Codex says in the headers and, where they are silent, in
-// the body, which may be nil.
+// readTurn reads Codex's information in the headers and, for missing values, in the body, which may be nil.
 func readTurn(headers http.Header, body *wire.Envelope) turn {
 	read := turn{
 		inHeader: true, window: -1,
@@ -74,7 +73,7 @@ func readTurn(headers http.Header, body *wire.Envelope) turn {
 	return read
 }
 
-// with returns the turn with what Codex's metadata says of it.
+// with returns the turn completed with Codex's metadata.
 func (t turn) with(metadata json.RawMessage) turn {
 	for name, value := range wire.Members(metadata) {
 		switch string(name) {
@@ -101,7 +100,7 @@ func (t turn) with(metadata json.RawMessage) turn {
 	return t
 }
 
-// windowNumber reads the number of a context window; -1 if it is not one.
+// windowNumber reads the number of a context window; -1 if invalid.
 func windowNumber(text string) int {
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {

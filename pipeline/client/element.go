@@ -10,8 +10,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// speaker returns who speaks in an element of the list and, for an item that is
-// no message, its type. It reads no further than it must.
+// speaker returns the role of an element of the list and, for an item other than a message, its type. It
+// reads as little as possible.
 func speaker(element json.RawMessage) (role conversation.Role, kind string) {
 	if len(element) > 0 && element[0] == '"' {
 		return conversation.User, "" // an input that is a string
@@ -44,8 +44,8 @@ func roleOf(value json.RawMessage) conversation.Role {
 	return ""
 }
 
-// texts yields the text blocks of a message with their indices among its blocks,
-// each as the inside of a JSON string. What a tool returned is not one of them.
+// texts yields the text blocks of a message with their block indices, as the inside of JSON strings. Tool
+// results are excluded.
 func texts(element json.RawMessage) iter.Seq2[int, text] {
 	if len(element) > 0 && element[0] == '"' {
 		return textsOf(element)
@@ -53,9 +53,8 @@ func texts(element json.RawMessage) iter.Seq2[int, text] {
 	return textsOf(contentOf(element))
 }
 
-// contentOf returns a message's content. Behind members that are strings it reads
-// no further than to its start and returns all that follows, so that a long
-// content is not passed over before it is read.
+// contentOf returns a message's content. After leading string members it stops at the content's start and
+// returns the rest of the element, so that a long content is not scanned twice.
 func contentOf(element json.RawMessage) json.RawMessage {
 	rest := bytes.TrimLeft(bytes.TrimPrefix(element, []byte("{")), " \n\r\t")
 	for {
@@ -74,8 +73,7 @@ func contentOf(element json.RawMessage) json.RawMessage {
 	}
 }
 
-// cutString cuts the JSON string without escapes that raw starts with from what
-// follows it; ok is false if it does not exist.
+// cutString splits raw after a leading JSON string without escapes; ok is false if absent.
 func cutString(raw json.RawMessage) (inner, rest json.RawMessage, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return nil, nil, false
@@ -102,7 +100,7 @@ func textsOf(content json.RawMessage) iter.Seq2[int, text] {
 	}
 }
 
-// lastText returns the last text block of a message; nothing if it has none.
+// lastText returns the last text block of a message; nil if absent.
 func lastText(element json.RawMessage) (last text) {
 	for _, said := range texts(element) {
 		last = said
@@ -110,7 +108,7 @@ func lastText(element json.RawMessage) (last text) {
 	return last
 }
 
-// textOf returns the text of a block; ok is false if it is of another type.
+// textOf returns the text of a block; ok is false for other types.
 func textOf(block json.RawMessage) (inner text, ok bool) {
 	for name, value := range wire.Members(block) {
 		switch string(name) {
@@ -127,8 +125,8 @@ func textOf(block json.RawMessage) (inner text, ok bool) {
 	return nil, false
 }
 
-// leadingText returns the text that a message starts with; nothing if it starts
-// with a block of another type. It reads no further.
+// leadingText returns the text at the start of a message; nil if it starts with another type of block. It
+// reads no further.
 func leadingText(element json.RawMessage) text {
 	if len(element) > 0 && element[0] == '{' {
 		element = contentOf(element)
@@ -140,8 +138,7 @@ func leadingText(element json.RawMessage) text {
 	return inner
 }
 
-// firstBlock returns the first block of a content and all that follows it; nothing
-// for a string.
+// firstBlock returns a content from its first block on; nil for a string.
 func firstBlock(content json.RawMessage) json.RawMessage {
 	blocks, isArray := bytes.CutPrefix(content, []byte("["))
 	if !isArray {
@@ -150,7 +147,7 @@ func firstBlock(content json.RawMessage) json.RawMessage {
 	return bytes.TrimLeft(blocks, " \n\r\t")
 }
 
-// blockType returns the type of a message's first block; empty for a string.
+// blockType returns the type of a message's first block; "" for a string.
 func blockType(element json.RawMessage) string {
 	for name, value := range wire.Members(firstBlock(contentOf(element))) {
 		if string(name) == "type" {
@@ -161,8 +158,7 @@ func blockType(element json.RawMessage) string {
 	return ""
 }
 
-// text is the inside of a JSON string, its escapes as they are, so that nothing
-// is decoded to look at its start.
+// text is the inside of a JSON string with its escapes, so that its start can be compared without decoding.
 type text []byte
 
 // inside returns a JSON string without its quotes.
@@ -173,20 +169,19 @@ func inside(raw json.RawMessage) (inner text, ok bool) {
 	return text(raw[1 : len(raw)-1]), true
 }
 
-// String returns what the text says.
+// String returns the decoded text.
 func (t text) String() string {
 	said, _ := wire.String(append(append([]byte{'"'}, t...), '"'))
 	return said
 }
 
-// starts reports whether the text, white space before it aside, starts with a
-// prefix of ASCII.
+// starts reports whether the text starts with an ASCII prefix, ignoring leading white space.
 func (t text) starts(prefix string) bool {
 	_, ok := t.cut(prefix)
 	return ok
 }
 
-// cut returns what follows a prefix of ASCII, white space before it aside.
+// cut returns the text after an ASCII prefix, ignoring leading white space.
 func (t text) cut(prefix string) (rest text, ok bool) {
 	rest = t.trimmed()
 	for i := range len(prefix) {
@@ -199,7 +194,7 @@ func (t text) cut(prefix string) (rest text, ok bool) {
 	return rest, true
 }
 
-// trimmed returns the text without the white space before it.
+// trimmed returns the text without leading white space.
 func (t text) trimmed() text {
 	for {
 		c, size := t.next()
@@ -210,8 +205,8 @@ func (t text) trimmed() text {
 	}
 }
 
-// next returns the first character, as far as it is ASCII, and how many bytes it
-// takes; size is 0 at the end and for any other character.
+// next returns the first ASCII character and its length in bytes; size is 0 at the end and for any other
+// character.
 func (t text) next() (c byte, size int) {
 	if len(t) == 0 || t[0] >= 0x80 {
 		return 0, 0
@@ -237,12 +232,10 @@ func (t text) next() (c byte, size int) {
 	return decoded[0], size
 }
 
-// injections are the tags in which clients wrap what they add to a message on
-// their own.
+// injections are the tags around text that clients add to a message.
 var injections = [...]string{"system-reminder", "environment_context", "user_instructions", "local-command-caveat", "local-command-stdout"}
 
-// typed returns the text without the parts before it that a client added in tags
-// of its own; nothing if nothing else is in it.
+// typed returns the text without leading parts in a client's tags; empty if there is no other text.
 func (t text) typed() text {
 	for {
 		t = t.trimmed()
@@ -257,7 +250,7 @@ func (t text) typed() text {
 	}
 }
 
-// withoutInjection returns what follows the injected part that the text starts with.
+// withoutInjection returns the text after a leading injected part.
 func (t text) withoutInjection() (rest text, ok bool) {
 	for _, tag := range injections {
 		inner, ok := t.cut("<" + tag + ">")
@@ -274,17 +267,16 @@ func (t text) withoutInjection() (rest text, ok bool) {
 	return t, false
 }
 
-// isExactly reports whether the text says want and nothing else.
+// isExactly reports whether the text equals want, ignoring surrounding white space.
 func (t text) isExactly(want string) bool {
 	rest, ok := t.cut(want)
 	return ok && len(rest.trimmed()) == 0
 }
 
-// contains reports whether the text holds words, which are ASCII.
+// contains reports whether the text contains ASCII words.
 func (t text) contains(words string) bool {
 	return strings.Contains(t.String(), words)
 }
 
-// containsRaw reports whether the text holds words as they stand, escapes not
-// decoded.
+// containsRaw reports whether the text contains words, without decoding escapes.
 func (t text) containsRaw(words string) bool { return bytes.Contains(t, []byte(words)) }

@@ -8,11 +8,10 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// maxName bounds the name of a session or lane, in bytes. Longer values are ignored.
+// maxName limits the name of a session or lane, in bytes. Longer values are ignored.
 const maxName = 255
 
-// sessionHeaders are the headers in which clients name their session, in the
-// order in which they count.
+// sessionHeaders are the headers in which clients name their session, by priority.
 var sessionHeaders = [...]struct{ header, source string }{
 	{"X-Palimpsest-Session-Id", "x-palimpsest-session-id"},
 	{"X-Claude-Code-Session-Id", "x-claude-code-session-id"},
@@ -25,9 +24,8 @@ var sessionHeaders = [...]struct{ header, source string }{
 	{"Helicone-Session-Id", "helicone-session-id"},
 }
 
-// Hint returns what a request says about its session: the first header that names
-// one, else the body's own member, else "lineage" as the source. It is for
-// correlation only and never gives access.
+// Hint returns a request's information about its session: the first header that names one, otherwise the
+// body's own member, otherwise "lineage" as the source. It is for correlation only and never grants access.
 func Hint(headers http.Header, request wire.Request) session.Hint {
 	turn := readTurn(headers, nil)
 	hint := session.Hint{Lane: lane(headers, turn), Source: "lineage"}
@@ -49,8 +47,8 @@ func Hint(headers http.Header, request wire.Request) session.Hint {
 	return hint
 }
 
-// lane returns the client's own name for a line of history beside the session's
-// main one; empty for the main one and where the client has no such name.
+// lane returns the client's name for a line of history other than the session's main one; "" for the main one
+// and without such a name.
 func lane(headers http.Header, turn turn) string {
 	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
 		if value := headers.Get(header); isName(value) {

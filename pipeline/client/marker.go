@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// marker finds the mark of a compaction. name is the client that sent the request.
+// marker finds the marker of a compaction. name is the client that sent the request.
 func (r *reading) marker(name string) Marker {
 	none := Marker{From: -1, Boundary: -1}
 	if r.body == nil {
@@ -24,8 +24,8 @@ func (r *reading) marker(name string) Marker {
 	return none
 }
 
-// inOpening looks at the first user message: a client's summary comes first of
-// all that is not injected; only Cline puts its notice behind a request.
+// inOpening checks the first user message. A client's summary comes first after injected parts; only Cline
+// puts its notice after a request.
 func (r *reading) inOpening(name string) (Marker, bool) {
 	if len(r.users) == 0 {
 		return Marker{}, false
@@ -46,7 +46,7 @@ func (r *reading) inOpening(name string) (Marker, bool) {
 	return Marker{}, false
 }
 
-// openingOf returns the opening that a text starts with.
+// openingOf returns the opening at the start of a text.
 func openingOf(said text, name string) (opening, bool) {
 	for _, known := range openings {
 		if (!known.only || known.client == name) && said.starts(known.words) {
@@ -56,9 +56,8 @@ func openingOf(said text, name string) (opening, bool) {
 	return opening{}, false
 }
 
-// inLead looks at the user messages before the first answer: Codex keeps those of
-// the person and puts its summary behind them, crush says behind its summary what
-// it is. The last one counts.
+// inLead checks the user messages before the first answer. Codex keeps those of the person and puts its
+// summary after them; crush labels its summary at the end. The last match counts.
 func (r *reading) inLead(string) (Marker, bool) {
 	for n, i := range slices.Backward(r.users) {
 		if r.starts(i, codexHandover) {
@@ -71,7 +70,7 @@ func (r *reading) inLead(string) (Marker, bool) {
 	return Marker{}, false
 }
 
-// inAnswer looks at the first answer of a conversation with one message before it.
+// inAnswer checks the first answer of a conversation with one message before it.
 func (r *reading) inAnswer(name string) (Marker, bool) {
 	answer := r.answer()
 	if answer < 0 || len(r.users) != 1 {
@@ -93,7 +92,7 @@ func (r *reading) inAnswer(name string) (Marker, bool) {
 	return Marker{}, false
 }
 
-// answer returns the first message of the model behind the lead; -1 if it does not exist.
+// answer returns the model's first message after the lead; -1 if absent.
 func (r *reading) answer() int {
 	for i := r.next; i < min(r.body.Len(), r.next+maxAnswer); i++ {
 		role, kind := speaker(r.body.Element(i))
@@ -107,8 +106,8 @@ func (r *reading) answer() int {
 	return -1
 }
 
-// atBranch looks at the two newest messages: pi tells of the branch that was left
-// right before the person goes on.
+// atBranch checks the two newest messages, because pi describes an abandoned branch right before the person
+// continues.
 func (r *reading) atBranch(string) (Marker, bool) {
 	for i := r.last; i >= max(0, r.last-1); i-- {
 		if r.userStarts(i, piBranch) {
@@ -118,7 +117,7 @@ func (r *reading) atBranch(string) (Marker, bool) {
 	return Marker{}, false
 }
 
-// userStarts reports whether message i is a user's that starts with words.
+// userStarts reports whether message i is a user message that starts with words.
 func (r *reading) userStarts(i int, words string) bool {
 	if i >= r.body.Len() {
 		return false
@@ -127,8 +126,8 @@ func (r *reading) userStarts(i int, words string) bool {
 	return role == conversation.User && r.starts(i, words)
 }
 
-// trigger says why the client compacted, as far as the request shows it: Claude
-// Code repeats a person's command in the marker's or in the newest message.
+// trigger returns why the client compacted, if the request shows it: Claude Code repeats a person's command
+// in the marker's message or in the newest one.
 func (r *reading) trigger(marker Marker) Trigger {
 	if marker.Branch {
 		return Branch

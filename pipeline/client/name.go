@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The names of clients and libraries. Whatever is not one of them is Other.
+// The names of clients and libraries. All others are Other.
 const (
 	ClaudeCode   = "claude-code"
 	Codex        = "codex"
@@ -27,8 +27,8 @@ const (
 	Other        = "other"
 )
 
-// userAgents tell clients by the start of a word in their user agent. The first
-// that fits counts: agents name the libraries they are built on, too.
+// userAgents identify clients by the start of a word in their user agent. The first match counts, because
+// agents also name the libraries they are built on.
 var userAgents = [...]struct{ mark, name string }{
 	{"claude-cli/", ClaudeCode},
 	{"claude-code", ClaudeCode},
@@ -53,7 +53,7 @@ var userAgents = [...]struct{ mark, name string }{
 	{"curl/", Curl},
 }
 
-// titles are the names under which clients introduce themselves in X-Title.
+// titles are the names of clients in X-Title.
 var titles = [...]struct{ mark, name string }{
 	{"roo code", Roo},
 	{"kilo code", Kilo},
@@ -61,14 +61,13 @@ var titles = [...]struct{ mark, name string }{
 	{"opencode", OpenCode},
 }
 
-// interactionType is the header in which Copilot says what a request is for. Only those
-// that begin something have it.
+// interactionType is the header in which Copilot names the purpose of a request. It is only set on the first
+// request of an interaction.
 const interactionType = "X-Interaction-Type"
 
-// Name returns the name of the client that a request's headers tell of: by its
-// user agent, X-Title, Codex's originator and Copilot's kind of request. A client
-// built on a library that says no more is the library; Class.Client knows better
-// where the system prompt tells.
+// Name returns the client's name from a request's headers: its user agent, X-Title, Codex's originator and
+// Copilot's kind of request. A client that only names the library it is built on is reported as the library;
+// Class.Client is more exact if the system prompt names the client.
 func Name(headers http.Header) string {
 	name := ByUserAgent(headers.Get("User-Agent"))
 	if isAgent(name) {
@@ -89,8 +88,7 @@ func Name(headers http.Header) string {
 	return name
 }
 
-// ByUserAgent returns the name of the client with a user agent; Other for an
-// unknown one.
+// ByUserAgent returns the name of the client with a user agent; Other if unknown.
 func ByUserAgent(userAgent string) string {
 	lower := strings.ToLower(userAgent)
 	for _, known := range userAgents {
@@ -117,8 +115,8 @@ func startsWord(text, mark string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// isAgent reports whether a name is that of a program that leads conversations,
-// and not of a library or of nobody known.
+// isAgent reports whether a name is that of a program that leads conversations, rather than a library or an
+// unknown client.
 func isAgent(name string) bool {
 	switch name {
 	case LangChain, AISDK, AnthropicSDK, OpenAISDK, Curl, Other, "":

@@ -1,14 +1,13 @@
 package client
 
-// opening is the start of a user's message that holds a client's summary.
+// opening is the start of a user message with a client's summary.
 type opening struct {
 	words  string
 	client string
-	only   bool // counts only where the client is known by something else
+	only   bool // counts only if the client is known from another sign
 }
 
-// openings start the first message of a compacted conversation, behind what the
-// client itself put before them.
+// openings start the first message of a compacted conversation, after the client's injected parts.
 var openings = [...]opening{
 	{"This session is being continued from a previous conversation that ran out of context. The summary below covers", ClaudeCode, false},
 	{"This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:", ClaudeCode, false},
@@ -33,11 +32,10 @@ const (
 	manualCompact    = "<command-name>/compact</command-name>"
 )
 
-// request is the start of the last text of a history behind which a client asks
-// something of its own.
+// request is the start of the last text of a history in which a client asks something on its own.
 type request struct {
 	words   string
-	witness string // words that the text holds as well; empty if none needed
+	witness string // further words in the text; "" if not needed
 	kind    Kind
 	client  string
 }
@@ -52,7 +50,7 @@ var requests = [...]request{
 	{"You are the component that summarizes a conversation when its context window is about to overflow.", "<state_snapshot>", Compaction, QwenCode},
 	{"Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state.", "prior to compaction", Compaction, Continue},
 
-	// What Claude Code asks while a person sits before it, and Qwen Code after it.
+	// Claude Code's requests while a person uses it. Qwen Code sends some of them too.
 	{"[SUGGESTION MODE: Suggest what the user might naturally type next", "Reply with ONLY the suggestion", Auxiliary, ""},
 	{"The user stepped away and is coming back. Recap in under 40 words", "", Auxiliary, ClaudeCode},
 	{"Generate a short kebab-case name (2-4 words) that captures the main topic of this conversation.", "", Title, ClaudeCode},
@@ -61,25 +59,24 @@ var requests = [...]request{
 }
 
 const (
-	// memoryErrand starts the only request of that kind that has the model take several turns.
+	// memoryErrand starts the only such request that takes the model several turns.
 	memoryErrand = "You are now acting as the memory extraction subagent. Analyze the most recent ~"
 
-	// fetchedPage starts the question that Claude Code asks of a page that it has fetched.
+	// fetchedPage starts Claude Code's question about a fetched page.
 	fetchedPage = "Web page content:\n---\n"
 
-	// sideQuestion starts the message in which Claude Code passes a person's question
-	// beside the conversation (/btw) on.
+	// sideQuestion starts the message in which Claude Code passes on a person's side question (/btw).
 	sideQuestion = "<system-reminder>This is a side question from the user. You must answer this question directly"
 )
 
-// head is the start of a system prompt, or of one of its first blocks, that tells
-// what the request is for or who sent it.
+// head is the start of a system prompt, or of one of its first blocks, that identifies the purpose or the
+// sender of the request.
 type head struct {
 	words  string
-	kind   Kind // empty: an ordinary request of the client
+	kind   Kind // "" for an ordinary request of the client
 	client string
-	single bool   // counts only for one question that nobody has answered
-	user   string // how that question starts; empty: any way
+	single bool   // counts only for a single unanswered question
+	user   string // start of that question; "" for any
 }
 
 var heads = [...]head{
@@ -121,5 +118,5 @@ var heads = [...]head{
 	{"You are Droid, ", "", Droid, false, ""},
 }
 
-// subagentBilling stands in the first block of a system prompt of Claude Code's agents.
+// subagentBilling is in the first block of a system prompt of Claude Code's agents.
 const subagentBilling = "cc_is_subagent=true;"

@@ -7,38 +7,37 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// The bounds of what is read of a body, whatever its size.
+// The limits for reading a body of any size.
 const (
-	maxLead   = 256 // messages before the first answer that are looked at
-	maxHeads  = 4   // texts of the system prompt that are looked at
-	maxAnswer = 3   // items after the lead among which an answer is looked for
+	maxLead   = 256 // messages to check before the first answer
+	maxHeads  = 4   // texts of the system prompt to check
+	maxAnswer = 3   // items after the lead in which to look for an answer
 
-	// farEnd is how far from its end a long last message is searched for words that
-	// stand in its last text.
+	// farEnd is how far from its end a long last message is searched for words of its last text.
 	farEnd = 32 << 10
 
-	maxErrand = 12 // elements before the newest among which the order for an errand is looked for
+	maxErrand = 12 // elements before the newest in which to look for an errand
 )
 
-// reading is what was read of a body: its head, the messages before the first
-// answer, and its last message.
+// reading holds the relevant parts of a body: its head, the messages before the first answer, and its last
+// message.
 type reading struct {
 	body *wire.Envelope
 
-	client  string // by the system prompt; empty if it does not tell
-	head    head   // the line of heads that says what the request is for
+	client  string // from the system prompt; "" if unknown
+	head    head   // the matching line of heads, for the purpose of the request
 	isAgent bool
 
 	users    []int  // user messages of the lead, in order
-	opening  []text // texts of the first of them
-	sealed   int    // item or message that only the provider can read, where the lead ends with one; -1: none
-	next     int    // first element behind the lead
-	last     int    // the last element, system messages aside; -1: none
+	opening  []text // texts of the first user message
+	sealed   int    // item or message that only the provider can read, if the lead ends with one; otherwise -1
+	next     int    // first element after the lead
+	last     int    // the last element except system messages; -1 if absent
 	lastRole conversation.Role
-	lastType string // of an item that is not a message
+	lastType string // of an item other than a message
 }
 
-// readBody reads what is needed of a body, which may be nil.
+// readBody reads the relevant parts of a body, which may be nil.
 func readBody(body *wire.Envelope) *reading {
 	r := &reading{body: body, sealed: -1, last: -1}
 	if body == nil {
@@ -73,7 +72,7 @@ func readBody(body *wire.Envelope) *reading {
 	return r
 }
 
-// readSystem reads the head of a system prompt that stands outside the list.
+// readSystem reads the head of a system prompt outside the list.
 func (r *reading) readSystem() (seen int) {
 	for _, name := range [...]string{"system", "instructions"} {
 		if prompt, ok := r.body.Member(name); ok {
@@ -112,8 +111,8 @@ func (r *reading) readHead(said text) {
 	}
 }
 
-// checkHead drops a head that belongs to one question without an answer where
-// there is more, and one that needs words of the user's where they are not.
+// checkHead drops a head for a single unanswered question if there are more messages, and one that requires
+// missing user words.
 func (r *reading) checkHead() {
 	known := r.head
 	if known.single && !r.isQuestion() || known.user != "" && !r.starts(r.users[0], known.user) {
@@ -121,10 +120,10 @@ func (r *reading) checkHead() {
 	}
 }
 
-// isQuestion reports whether nobody has answered yet.
+// isQuestion reports whether the conversation has no answer yet.
 func (r *reading) isQuestion() bool { return len(r.users) > 0 && r.next == r.body.Len() }
 
-// isBareQuestion reports whether nobody has answered yet, and the model is offered no tools.
+// isBareQuestion reports whether the conversation has no answer yet and offers no tools.
 func (r *reading) isBareQuestion() bool {
 	if r.body == nil || !r.isQuestion() {
 		return false
@@ -134,7 +133,7 @@ func (r *reading) isBareQuestion() bool {
 	return !wire.HasElements(tools)
 }
 
-// readLast finds the last element that is not a system message.
+// readLast finds the last element other than a system message.
 func (r *reading) readLast() {
 	for i := r.body.Len() - 1; i >= max(0, r.body.Len()-2); i-- {
 		role, kind := speaker(r.body.Element(i))
@@ -151,8 +150,7 @@ func (r *reading) starts(i int, words string) bool {
 	return leadingText(r.body.Element(i)).starts(words)
 }
 
-// ownRequest returns what the client itself asks with the last text of the request,
-// in its own words; ok is false if a person asks, or nobody.
+// ownRequest returns the known client request that the last text starts with; ok is false if absent.
 func (r *reading) ownRequest() (asked request, ok bool) {
 	if r.last < 0 || r.lastRole != conversation.User {
 		return request{}, false
@@ -170,8 +168,7 @@ func (r *reading) ownRequest() (asked request, ok bool) {
 	return request{}, false
 }
 
-// isErrand reports whether the newest text of a user's, a few messages back, sent the
-// model on an errand of the client's own, from which it has not come back yet.
+// isErrand reports whether a recent user text sent the model on an unfinished errand of the client.
 func (r *reading) isErrand() bool {
 	for i := r.last; i >= max(0, r.last-maxErrand); i-- {
 		element := r.body.Element(i)
@@ -185,8 +182,7 @@ func (r *reading) isErrand() bool {
 	return false
 }
 
-// endsWithRequest reports whether the end of a message holds words that one of the
-// requests starts with.
+// endsWithRequest reports whether the end of a message contains the start of one of the requests.
 func endsWithRequest(end json.RawMessage) bool {
 	for _, known := range requests {
 		if text(end).containsRaw(known.words) {
@@ -196,7 +192,7 @@ func endsWithRequest(end json.RawMessage) bool {
 	return false
 }
 
-// isQuotaProbe knows the question with which Claude Code asks whether its key works.
+// isQuotaProbe recognizes Claude Code's question for testing its key.
 func (r *reading) isQuotaProbe() bool {
 	if r.body == nil || r.body.Len() != 1 || len(r.users) != 1 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Form is the form in which a client expects the summary that it asks for.
+// Form is the expected form of a summary that a client asks for.
 type Form string
 
 // The forms of summaries.
@@ -17,20 +17,20 @@ const (
 	Handover Form = "handover" // plain text for the next model: Codex
 )
 
-// Wanted is a client's request for a summary of the history that it stands behind.
+// Wanted is a client's request for a summary of the history before it.
 type Wanted struct {
 	Form    Form
 	Message int // index of the message whose last text is the request
 }
 
-// Why a request for a summary cannot be followed without a model.
+// The reasons why only a model can write a requested summary.
 const (
 	UnknownRequest     = "the client's request for a summary is not one that is known"
 	CustomInstructions = "the summary is to follow instructions"
 )
 
-// The parts of Claude Code's request. Between the last example and the reminder stands
-// what a person or a hook wants of the summary.
+// The parts of Claude Code's request. Between the last example and the reminder are the instructions of a
+// person or a hook for the summary.
 const (
 	claudeOpening  = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 	claudeTask     = "Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests and your previous actions."
@@ -51,9 +51,8 @@ Include:
 
 Be concise, structured, and focused on helping the next LLM seamlessly continue the work.`
 
-// WantedSummary reads what summary the last message of a body asks for. It returns why
-// nobody but a model can write it where the request is not word for word one of a known
-// client.
+// WantedSummary returns which summary the last message of a body asks for. It returns a reason why only a
+// model can write it, unless the request is word for word that of a known client.
 func WantedSummary(body *wire.Envelope) (wanted Wanted, reason string) {
 	r := &reading{body: body, last: -1}
 	r.readLast()
@@ -77,8 +76,8 @@ func WantedSummary(body *wire.Envelope) (wanted Wanted, reason string) {
 	return wanted, reason
 }
 
-// claudeReason says why a request of Claude Code's for a summary is another than the plain
-// one; empty if it is the plain one.
+// claudeReason returns why a Claude Code request for a summary differs from the plain one; "" if it is the
+// plain one.
 func claudeReason(request string) string {
 	if !strings.HasPrefix(strings.TrimSpace(request), claudeOpening) || !strings.Contains(request, claudeTask) || !strings.Contains(request, claudeTags) {
 		return UnknownRequest // of a part of the conversation, or in another form
@@ -97,15 +96,14 @@ func claudeReason(request string) string {
 	return ""
 }
 
-// instructions are headings below which people write how their conversations are to be
-// summarized, in the files that clients put into a prompt.
+// instructions matches headings for instructions on how to summarize conversations, in the files that clients
+// put into a prompt.
 var instructions = expression.New(`(?im)^[#*\s]{1,8}(?:compact(?:ion)?|summar(?:y|ization)) instructions\b`)
 
-// InstructsSummaries reports whether a text that a client sends tells how conversations are
-// to be summarized.
+// InstructsSummaries reports whether a client's text contains instructions on how to summarize conversations.
 func InstructsSummaries(text string) bool { return instructions.MatchString(text) }
 
-// WantsText reports whether a request wants one answer in words, which nobody keeps.
+// WantsText reports whether a request asks for one text answer that the provider does not store.
 func WantsText(body *wire.Envelope) bool {
 	for _, name := range [...]string{"stop_sequences", "stop"} {
 		if raw, has := body.Member(name); has && wire.HasElements(raw) {

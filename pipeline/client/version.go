@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxVersion bounds a version that a client names.
+// maxVersion limits the length of a client's version.
 const maxVersion = 32
 
-// Version returns the version that a client's user agent names first, such as 2.1.330
-// of "claude-cli/2.1.330 (external, cli)"; "" if it names none.
+// Version returns the first version in a client's user agent, such as 2.1.330 of "claude-cli/2.1.330
+// (external, cli)"; "" if absent.
 func Version(headers http.Header) string {
 	for product := range strings.FieldsSeq(headers.Get("User-Agent")) {
 		_, version, found := strings.Cut(product, "/")

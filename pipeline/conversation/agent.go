@@ -2,15 +2,15 @@ package conversation
 
 import "strings"
 
-// WithoutHeader returns a text with its sender's name in place of the lines that Codex puts before what one
-// of its agents says to another:
+// WithoutHeader returns a text with its sender's name in place of the lines that Codex puts before a message
+// from one of its agents to another:
 //
 //	Message Type: FINAL_ANSWER
 //	Task name: /root
 //	Sender: /root/look
 //	Payload:
 //
-// Any other text is returned as it is.
+// Any other text is returned unchanged.
 func WithoutHeader(text string) string {
 	if !strings.HasPrefix(text, "Message Type: ") {
 		return text

@@ -2,8 +2,8 @@ package conversation
 
 import "strings"
 
-// delimiters opens and closes the elements that mean something to models or to
-// clients: our own blocks in a prompt, and the reminders of clients.
+// delimiters escapes the opening and closing tags of elements with a meaning to models or clients: our own
+// blocks in a prompt, and the reminders of clients.
 var delimiters = strings.NewReplacer(
 	"<compaction-bridge-recovery", "&lt;compaction-bridge-recovery", "</compaction-bridge-recovery", "&lt;/compaction-bridge-recovery",
 	"<rehydrated-context", "&lt;rehydrated-context", "</rehydrated-context", "&lt;/rehydrated-context",
@@ -11,6 +11,5 @@ var delimiters = strings.NewReplacer(
 	"<"+reminder, "&lt;"+reminder, "</"+reminder, "&lt;/"+reminder,
 )
 
-// Quoted returns text as it can stand inside one of our blocks: nothing in it opens or
-// closes one.
+// Quoted returns text with escaped tags, so that it can't open or close one of our blocks.
 func Quoted(text string) string { return delimiters.Replace(text) }

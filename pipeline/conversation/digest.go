@@ -12,12 +12,12 @@ import (
 // Hash is a SHA-256, or a link of a history.
 type Hash [sha256.Size]byte
 
-// MarshalText implements encoding.TextMarshaler: a list of 32 numbers would be three times as long.
+// MarshalText implements encoding.TextMarshaler, because a list of 32 numbers would be three times as long.
 func (h Hash) MarshalText() ([]byte, error) {
 	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
 }
 
-// UnmarshalJSON reads what MarshalText has written.
+// UnmarshalJSON reads the output of MarshalText.
 func (h *Hash) UnmarshalJSON(encoded []byte) error {
 	var text string
 	if err := json.Unmarshal(encoded, &text); err != nil {
@@ -31,43 +31,43 @@ func (h *Hash) UnmarshalJSON(encoded []byte) error {
 	return nil
 }
 
-// Digest is what is known of a message without reading it again. It depends on
-// the message's bytes alone and is remembered by them.
+// Digest summarizes a message, so that it need not be read again. It depends only on the message's bytes, so
+// that these can be its cache key.
 type Digest struct {
 	Sum       Hash // of Raw: the message's name in the archive, unless it is redacted there
-	Identity  Hash // of role and content without ids and cache markers: the same message sent again
+	Identity  Hash // of role and content without ids and cache markers, equal if the same message is sent again
 	Role      Role
 	Flags     Flags
 	Tokens    int    // o200k tokens of everything the model reads, media by estimate
 	Markers   int    // cache_control markers inside
-	MarkerTTL string // of the last marker inside: "5m" or "1h"; empty without one
+	MarkerTTL string // of the last marker inside: "5m" or "1h"; "" if absent
 }
 
-// Flags say what kinds of blocks a message holds.
+// Flags are the kinds of blocks in a message.
 type Flags uint16
 
 // The flags of a message.
 const (
-	HasTyped    Flags = 1 << iota // text that a person typed, injected reminders apart
+	HasTyped    Flags = 1 << iota // text typed by a person, excluding injected reminders
 	HasCall                       // a tool call that the client answers
-	HasResult                     // the result of one
+	HasResult                     // the result of such a call
 	HasThinking                   // thinking or reasoning
 	HasMedia                      // an image, document or sound
-	HasOpaque                     // blocks that travel whole or not at all
-	IsPart                        // a piece of an answer, not a whole one: the items of Responses
-	IsPinned                      // must stay as it is: compaction items, item references, unknown roles, system messages that hold more than text
-	LoadsTools                    // makes tools known to the model: what does so stays as it is
-	HasPending                    // a call that the provider answers itself, in a later message
+	HasOpaque                     // blocks that are sent unchanged or left out
+	IsPart                        // a part of an answer, as the items of Responses
+	IsPinned                      // must stay unchanged: compaction items, item references, unknown roles, system messages with content other than text
+	LoadsTools                    // makes tools known to the model, so it must stay unchanged
+	HasPending                    // a call that the provider answers in a later message
 	HasSettled                    // the provider's answer to such a call of an earlier message
-	IsBoundary                    // stands for a history that only the provider knows: a compaction of its own
+	IsBoundary                    // the provider's own compaction of a history that only it knows
 )
 
 // Has reports whether any of want is set.
 func (f Flags) Has(want Flags) bool { return f&want != 0 }
 
-// Extend returns the link of a hash chain that follows parent: two histories with
-// the same link are the same up to here. It is made once for each message of each
-// request: BLAKE2s takes a quarter of SHA-256's time for it.
+// Extend returns the link after parent in a hash chain: two histories with the same link are the same up to
+// there. It runs once for each message of each request, so it uses BLAKE2s, which takes a quarter of
+// SHA-256's time.
 func Extend(parent, identity Hash) Hash {
 	var both [2 * sha256.Size]byte
 	copy(both[:], parent[:])

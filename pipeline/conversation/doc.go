@@ -1,4 +1,4 @@
-// Package conversation is the one model of a conversation that every wire format
-// converts to and the only one that modules see. It keeps the client's bytes
-// beside what it understood of them, so that what nobody changed leaves as it came.
+// Package conversation is the common model of conversations. Every wire format converts to it, and modules
+// only see this model. It keeps the client's bytes next to the parsed content, so that unchanged messages are
+// sent byte for byte.
 package conversation

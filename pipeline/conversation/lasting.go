@@ -7,21 +7,22 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// longestClockLine bounds, in bytes, the lines that are searched for the time of day: clients write it in
+// longestClockLine is the longest line, in bytes, to search for the time of day, because clients write it in
 // a short one.
 const longestClockLine = 400
 
 // clockBytes is how much of a text is searched for the time of day, at its beginning and at its end.
 const clockBytes = 16 << 10
 
-// A statement of the current date or time. What follows the label is left out of a history's identity;
-// a date that a person writes into a question has no such label and counts.
+// A statement of the current date or time. The value after the label is excluded from a history's identity. A
+// date that a person writes into a question counts, because it has no such label.
 var clock = expression.New(`(?i)` +
 	`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
 	`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
 	`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)
 
-// clockHints are the words of which a statement of the date or time has one, in lower case.
+// clockHints are the words, in lower case, at least one of which occurs in each statement of the date or
+// time.
 var clockHints = []string{"date", "time", "today", "now", "it is", "it's"}
 
 const (
@@ -35,9 +36,9 @@ const (
 		`|(?:UTC|GMT|[A-Z]{1,3}[SD]T)\b(?:[+-]\d{1,2}(?::?\d{2})?)?|[A-Z][a-z]+/[A-Z][A-Za-z_]+|\d{10}(?:\d{3})?(?:\.\d+)?|\d{4}\b)`
 )
 
-// Lasting returns what identifies a text of a user or of the system when a client sends it again: the text
-// without reminders, blocks about the environment, and statements of the current date or time. Clients
-// renew those from request to request.
+// Lasting returns the part of a text of a user or of the system that identifies it when a client sends it
+// again. It leaves out reminders, blocks about the environment, and statements of the current date or time,
+// because clients update those between requests.
 func Lasting(text string) string {
 	text = WithoutEnvironment(WithoutReminders(text))
 	if len(text) <= 2*clockBytes {
@@ -61,7 +62,7 @@ func withoutClock(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// hintsAtClock reports whether a line has a word of those that stand beside a date or time.
+// hintsAtClock reports whether a line has a word that occurs next to a date or time.
 func hintsAtClock(line string) bool {
 	line = strings.ToLower(line)
 	return slices.ContainsFunc(clockHints, func(hint string) bool { return strings.Contains(line, hint) })
@@ -73,10 +74,10 @@ func WithoutEnvironment(text string) string {
 	return withoutElements(text, isEnvironment)
 }
 
-// underscores writes the names of tags in one way.
+// underscores normalizes the names of tags.
 var underscores = strings.NewReplacer("-", "_", ".", "_")
 
-// isEnvironment reports whether a tag's name says that it holds what surrounds a conversation.
+// isEnvironment reports whether a tag's name indicates information about the conversation's environment.
 func isEnvironment(name string) bool {
 	name = underscores.Replace(strings.ToLower(name))
 	switch name {
@@ -89,18 +90,18 @@ func isEnvironment(name string) bool {
 		strings.HasSuffix(name, "_date") || strings.HasSuffix(name, "_time") || strings.HasSuffix(name, "_datetime") || strings.HasSuffix(name, "_timestamp")
 }
 
-// What is looked at in a text: so many elements without an end, and so many tags.
+// The limits for searching a text: of elements without an end, and of tags.
 const (
 	mostOpen = 32
 	mostTags = 20_000
 )
 
-// withoutElements returns a text without its <name …>…</name> parts whose names are meant.
+// withoutElements returns a text without its <name …>…</name> parts for which isMeant returns true.
 func withoutElements(text string, isMeant func(name string) bool) string {
 	var kept strings.Builder
 	rest, from := text, 0 // rest is text[from:]
 	at, open := 0, 0
-	endless := "" // the last name that has no end in the rest
+	endless := "" // the last name without an end in the rest
 	for tags := 0; open < mostOpen && tags < mostTags; tags++ {
 		i := strings.IndexByte(rest[at:], '<')
 		if i < 0 {
@@ -130,11 +131,11 @@ func withoutElements(text string, isMeant func(name string) bool) string {
 	return kept.String()
 }
 
-// longestTag bounds an opening tag with its attributes, in bytes.
+// longestTag is the longest opening tag with its attributes, in bytes.
 const longestTag = 300
 
-// tagName returns the name of the tag that opens text, behind its "<", and the length of the tag up to and
-// with its ">"; "" if none opens there.
+// tagName returns the name of the tag at the start of text, after its "<", and the length of the tag
+// including its ">"; "" if absent.
 func tagName(text string) (name string, length int) {
 	n := 0
 	for n < len(text) && n < 64 && isNameByte(text[n]) {

@@ -2,17 +2,17 @@ package conversation
 
 import "encoding/json"
 
-// Format names a wire format. A conversation leaves in the format it came in.
+// Format names a wire format. A conversation is sent in the format in which it arrived.
 type Format string
 
-// The formats that pass through the pipeline.
+// The supported formats.
 const (
 	Anthropic       Format = "anthropic"
 	OpenAIChat      Format = "openai-chat"
 	OpenAIResponses Format = "openai-responses"
 )
 
-// Role says who speaks in a message.
+// Role is the speaker of a message.
 type Role string
 
 // The roles of all formats. Chat's "developer" is System; its "tool" messages and
@@ -24,11 +24,11 @@ const (
 	Tool      Role = "tool"
 )
 
-// Kind says what a block holds.
+// Kind is the kind of a block's content.
 type Kind string
 
-// The kinds of blocks. Opaque is everything that must travel byte for byte or
-// not at all: server tools, encrypted reasoning, compaction items, unknown types.
+// The kinds of blocks. Opaque blocks must be sent byte for byte or left out: server tools, encrypted
+// reasoning, compaction items, unknown types.
 const (
 	Text       Kind = "text"
 	Thinking   Kind = "thinking"
@@ -42,13 +42,12 @@ const (
 type Block struct {
 	Kind Kind
 
-	// Text is the text of Text and Thinking blocks, the joined text parts of a
-	// ToolResult and the arguments of a ToolCall as the JSON they were sent in
-	// (free text for custom tools).
+	// Text is the text of Text and Thinking blocks, the joined text parts of a ToolResult, and the original
+	// JSON arguments of a ToolCall (free text for custom tools).
 	Text string
 
-	// ID is the call's id in ToolCall and ToolResult blocks, and in Opaque blocks
-	// that call a tool of the provider's or answer such a call; "" if absent.
+	// ID is the call's id in ToolCall and ToolResult blocks, and in Opaque blocks that call a provider's tool
+	// or answer such a call; "" if absent.
 	ID string
 
 	// Name is a ToolCall's tool and an Opaque block's wire type.
@@ -57,25 +56,24 @@ type Block struct {
 	// IsError marks a ToolResult that reports a failure.
 	IsError bool
 
-	// IsUnread marks a ToolCall or ToolResult of a kind that the program does not know:
-	// of it the call's id and the kind, as Name, are read, and nothing else.
+	// IsUnread marks a ToolCall or ToolResult of an unknown kind. Only its call id and its kind, as Name, are
+	// read.
 	IsUnread bool
 
-	// Tools names the tools that a ToolResult or Opaque block makes known to the
-	// model; nil if none.
+	// Tools names the tools that a ToolResult or Opaque block makes known to the model; nil if absent.
 	Tools []string
 
-	// Media describes what a Media block, or a ToolResult that carries some, holds.
+	// Media describes the media in a Media block or a ToolResult.
 	Media []Attachment
 
-	// Raw is the block as it was sent; nil for a block this program wrote or
-	// changed and for a message whose content is a plain string.
+	// Raw is the block as it was sent; nil for a block that this program wrote or changed, and for a message
+	// whose content is a plain string.
 	Raw json.RawMessage
 }
 
 // Attachment describes an image, document or sound without its bytes.
 type Attachment struct {
-	Type string // MIME type, or the block's wire type where none is given
+	Type string // MIME type, or the block's wire type if absent
 	Size int    // bytes after base64 decoding; 0 for a URL or file id
 
 	// Raw is the block or part as it was sent.
@@ -88,23 +86,21 @@ type Message struct {
 	Role   Role
 	Blocks []Block
 
-	// Raw is the message exactly as the client sent it; nil for one we wrote.
+	// Raw is the message exactly as the client sent it; nil for one that we wrote.
 	Raw json.RawMessage
 
-	// Changed says that Blocks no longer say what Raw does. A message that is
-	// not changed is always forwarded as Raw.
+	// Changed means that Blocks differ from Raw. An unchanged message is always forwarded as Raw.
 	Changed bool
 
-	// Traits are the flags that the blocks do not show: IsPart, IsPinned, IsBoundary,
-	// HasPending, HasSettled, and HasOpaque where a block of another kind holds
-	// something opaque.
+	// Traits are the flags that can't be derived from the blocks: IsPart, IsPinned, IsBoundary, HasPending,
+	// HasSettled, and HasOpaque if a block of another kind contains opaque content.
 	Traits Flags
 
 	// Markers are the times to live ("5m", "1h") of the cache markers in Raw, in order.
 	Markers []string
 }
 
-// Flags returns what kinds of blocks the message holds.
+// Flags returns the kinds of blocks in the message.
 func (m *Message) Flags() Flags {
 	flags := m.Traits
 	for i := range m.Blocks {
@@ -135,8 +131,8 @@ func (m *Message) Flags() Flags {
 	return flags
 }
 
-// Replace puts text in place of what block i held, keeping its kind, ids and
-// error mark; media in it are gone.
+// Replace replaces the content of block i by text. It keeps the block's kind, ids and error mark, and removes
+// its media.
 func (m *Message) Replace(i int, text string) {
 	block := m.Blocks[i]
 	block.Text, block.Media, block.Raw = text, nil, nil
@@ -145,7 +141,7 @@ func (m *Message) Replace(i int, text string) {
 	m.Changed = true
 }
 
-// UserText returns a message of the user that says a text.
+// UserText returns a user message with a text.
 func UserText(text string) Message {
 	return Message{Role: User, Blocks: []Block{{Kind: Text, Text: text}}}
 }

@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// noticeWords is how many of a notice's first words say what kind it is.
+// noticeWords is how many of a notice's first words determine its kind.
 const noticeWords = 6
 
-// NoticeKinds returns what kinds of notices a client's system message gives: those of the
-// reminders in it by their first words, without numbers, paths and names, and all other
-// text as it is. Two messages of one kind say the same of different times, such as how
-// many tokens are left or what is on the to-do list: the later one holds.
+// NoticeKinds returns the kinds of notices in a client's system message: the first words of its reminders,
+// without numbers, paths and names, and all other text unchanged. Two messages of the same kind report the
+// same thing at different times, such as the remaining tokens or the to-do list, so that the later one
+// replaces the earlier one.
 func NoticeKinds(message *Message) []string {
 	var kinds []string
 	for i := range message.Blocks {
@@ -26,7 +26,7 @@ func NoticeKinds(message *Message) []string {
 	return kinds
 }
 
-// Reminders returns what stands in a text's <system-reminder>…</system-reminder> parts.
+// Reminders returns the contents of a text's <system-reminder>…</system-reminder> parts.
 func Reminders(text string) []string {
 	var contents []string
 	for {
@@ -40,8 +40,7 @@ func Reminders(text string) []string {
 	}
 }
 
-// noticeKind returns a notice's opening tag, or the first words of its first line that
-// are words.
+// noticeKind returns a notice's opening tag, or the first proper words of its first line.
 func noticeKind(content string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
 	if tag, rest, closed := strings.Cut(line, ">"); closed && strings.HasPrefix(tag, "<") {
@@ -51,8 +50,8 @@ func noticeKind(content string) string {
 	return firstWords(line)
 }
 
-// firstWords returns the first words of a line in small letters, without what differs
-// from one notice to the next: whatever holds a digit, a slash or another sign.
+// firstWords returns the first words of a line in lowercase, without words that differ between notices: those
+// with a digit, a slash or another sign.
 func firstWords(line string) string {
 	var kept []string
 	for word := range strings.FieldsSeq(strings.ToLower(line)) {

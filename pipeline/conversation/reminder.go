@@ -2,15 +2,14 @@ package conversation
 
 import "strings"
 
-// reminder is the tag in which clients wrap what they add to a user's message and
-// to tool results on their own, and drop again later.
+// reminder is the tag around text that clients add to user messages and tool results, and later remove.
 const reminder = "system-reminder"
 
 // WithoutReminders returns a text without the reminders that a client injected.
 func WithoutReminders(text string) string { return withoutTag(text, reminder) }
 
-// IsTyped reports whether a person typed any of a user's text: whether anything
-// is left of it without what clients inject in tags of their own.
+// IsTyped reports whether a person typed any of a user's text: whether text is left after removing the parts
+// that clients add in their own tags.
 func IsTyped(text string) bool {
 	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, ">") {
 		return text != "" && !strings.HasPrefix(text, "Base directory for this skill:")
@@ -23,14 +22,14 @@ func IsTyped(text string) bool {
 	return text != "" && !isImageMark(text)
 }
 
-// IsPasted reports whether the client put a text block in place of a slash command: what a command
-// or a skill stands for follows the tags that name it.
+// IsPasted reports whether the client put a text block in place of a slash command: the text of a command or
+// a skill follows the tags that name it.
 func (m *Message) IsPasted(i int) bool {
 	return i > 0 && m.Role == User && m.Blocks[i].Kind == Text && m.Blocks[i-1].Kind == Text &&
 		strings.HasPrefix(m.Blocks[i-1].Text, "<command-message>")
 }
 
-// isImageMark reports whether a text is the tag that Codex puts before or behind an image.
+// isImageMark reports whether a text is the tag that Codex puts before or after an image.
 func isImageMark(text string) bool {
 	return text == "</image>" || strings.HasPrefix(text, "<image") && strings.IndexByte(text, '>') == len(text)-1
 }

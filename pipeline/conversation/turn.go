@@ -1,13 +1,11 @@
 package conversation
 
-// Turn is the smallest group of messages that stays together: an assistant
-// message, the typed user messages right before it, and all tool results that
-// answer it. From and To bound it as indices into the list, To excluded.
+// Turn is the smallest group of messages that stays together: an assistant message, the typed user messages
+// right before it, and all tool results for it. From and To are indices into the list, To excluded.
 type Turn struct{ From, To int }
 
-// Turns groups a list, oldest turn first, into its turns. System messages that
-// lead the list belong to none: the first turn starts behind them. A user message
-// that nobody has answered yet is a turn of its own.
+// Turns groups a list, oldest turn first, into its turns. Leading system messages belong to no turn; the
+// first turn starts after them. A user message without an answer is a separate turn.
 func Turns(messages []Digest) []Turn {
 	start := Lead(messages)
 	turns := make([]Turn, 0, len(messages)/2+1)
@@ -35,20 +33,19 @@ func Lead(messages []Digest) int {
 	return n
 }
 
-// holding is what the open turn holds so far.
+// holding is the content of the open turn so far.
 type holding struct {
 	answer    bool // an assistant message
 	results   bool // tool results
 	reasoning bool
-	pending   int // calls whose results are still to come, where each is a message of its own
-	provider  int // messages with calls that the provider is still to answer
+	pending   int // calls whose results are still to come, if each is a separate message
+	provider  int // messages with calls that the provider has not answered yet
 }
 
-// isLeftBy reports whether a message opens the next turn. Responses may interleave
-// the calls of one answer with their outputs: no turn ends before every call has
-// its output, and a bare call after an output stays with the reasoning it
-// depends on. What a provider answers itself in a later message belongs to the
-// turn of its call.
+// isLeftBy reports whether a message opens the next turn. Responses may interleave the calls of one answer
+// with their outputs, so a turn does not end before every call has its output, and a bare call after an
+// output stays with the reasoning it depends on. A provider's answer in a later message belongs to the turn
+// of its call.
 func (h *holding) isLeftBy(message *Digest) bool {
 	if !h.answer || h.pending > 0 {
 		return false
@@ -67,7 +64,7 @@ func (h *holding) isLeftBy(message *Digest) bool {
 	}
 }
 
-// add takes a message into the turn.
+// add adds a message to the turn.
 func (h *holding) add(message *Digest) {
 	if message.Flags.Has(HasSettled) {
 		h.provider = max(0, h.provider-1)

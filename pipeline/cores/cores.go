@@ -1,4 +1,4 @@
-// Package cores shares work out to the machine's cores.
+// Package cores distributes work over the machine's cores.
 package cores
 
 import (
@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Each calls do with every number from 0 to count, excluded: in order, or on all cores
-// at once where there are several runs of so many for them. It returns the error of the
-// lowest number that has one; what lies behind that may have been left out. A panic on
-// another core is an error, for no one else would recover from it.
+// Each calls do with every number from 0 to count, excluded: in order, or on all cores if there are several
+// runs of run numbers for them. It returns the error of the lowest number that has one; later numbers may
+// have been skipped. A panic on another core becomes an error, because no other code would recover from it.
 func Each(count, run int, do func(i int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), count/run)
 	if workers < 2 {

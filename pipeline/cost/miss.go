@@ -10,18 +10,18 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Cause says why a provider did not read from its cache what it should have had
-// there; the values of the label of palimpsest_provider_cache_bust_total.
+// Cause is the reason for a cache miss of the provider. Its values are those of the label of
+// palimpsest_provider_cache_bust_total.
 type Cause string
 
 // The causes of a cache miss.
 const (
-	None               Cause = ""                     // nothing was missed
-	TTLExpiry          Cause = "ttl_expiry"           // the cache had expired by the clock
-	PrefixChangeOurs   Cause = "prefix_change_ours"   // we changed what had been sent before
-	PrefixChangeClient Cause = "prefix_change_client" // the client did: system, tools, model or history
+	None               Cause = ""                     // no miss
+	TTLExpiry          Cause = "ttl_expiry"           // the cache expired
+	PrefixChangeOurs   Cause = "prefix_change_ours"   // we changed content that had been sent before
+	PrefixChangeClient Cause = "prefix_change_client" // the client changed it: system, tools, model or history
 	ColdStart          Cause = "cold_start"           // the lane's first prompt
-	Provider           Cause = "provider"             // none of these: evicted, or another machine answered
+	Provider           Cause = "provider"             // any other reason: evicted, or another machine answered
 )
 
 // Causes returns all causes of a miss.
@@ -29,36 +29,35 @@ func Causes() []Cause {
 	return []Cause{TTLExpiry, PrefixChangeOurs, PrefixChangeClient, ColdStart, Provider}
 }
 
-// How long a provider's cache keeps a prefix that nobody reads.
+// How long a provider's cache keeps an unused prefix.
 const (
-	shortTTL = 5 * time.Minute // Anthropic, and where nothing else is known
-	longTTL  = time.Hour       // Anthropic, where a marker asks for it
+	shortTTL = 5 * time.Minute // Anthropic, and the default
+	longTTL  = time.Hour       // Anthropic, if a marker requests it
 )
 
-// leastImplicit is the shortest prompt that is cached by providers who do it unasked.
+// leastImplicit is the shortest prompt that providers cache without markers.
 const leastImplicit = 1024
 
-// Prompt is what decides how much of a prompt a provider's cache can have.
+// Prompt holds the properties of a prompt that determine how much of it a provider's cache can have.
 type Prompt struct {
 	At         time.Time // when it was sent
-	Model      string    // that was asked for: each has a cache of its own
-	Key        uuid.UUID // provider key that it went out with: each account has a cache of its own; uuid.Nil if not known
-	Fixed      uint64    // hash of what precedes the messages; 0: not known
-	Released   string    // how its thinking is released from its binding; empty if it is not
-	Projection int       // number of the projection in it; 0 if none
+	Model      string    // requested model: each has its own cache
+	Key        uuid.UUID // provider key in use: each account has its own cache; uuid.Nil if unknown
+	Fixed      uint64    // hash of the part before the messages; 0 if unknown
+	Released   string    // how its thinking is released from its binding; "" if it isn't
+	Projection int       // number of its projection; 0 if absent
 	Position   int       // messages of the client's list
 }
 
-// Cached is the newest prompt of a lane that the provider answered, and what its
-// cache has of it.
+// Cached is the newest answered prompt of a lane, and the part of it in the provider's cache.
 type Cached struct {
 	Prompt
 
-	Tokens int           // that the cache has; 0 if none
-	TTL    time.Duration // for how long, unless they are read again
+	Tokens int           // in the cache
+	TTL    time.Duration // lifetime unless the tokens are read again
 }
 
-// Exchange is a prompt with its answer, as far as money is concerned.
+// Exchange is a prompt with its answer, reduced to the inputs of its cost.
 type Exchange struct {
 	Prompt
 
@@ -67,39 +66,37 @@ type Exchange struct {
 
 	Sizes
 
-	First    bool // no earlier prompt of the lane is known to anybody
-	Summary  bool // the client goes on from a summary of its own
-	Shared   int  // messages that the prompt before had as well
+	First    bool // no earlier prompt of the lane is known
+	Summary  bool // the client continues from its own summary
+	Shared   int  // messages that the previous prompt had as well
 	Epoch    bool // the projection was made in this exchange
-	Bypassed bool // the client asked for its prompt to be left as it is
+	Bypassed bool // the client asked for an unchanged prompt
 	Marked   bool // the prompt has cache markers
-	Implicit bool // the provider caches unasked
+	Implicit bool // the provider caches without markers
 
-	Life  time.Duration // for how long the prompt asks to be kept; 0: not known
-	Least int           // tokens of the shortest prompt that is kept; 0: not known
+	Life  time.Duration // requested cache lifetime of the prompt; 0 if unknown
+	Least int           // tokens of the shortest cached prompt; 0 if unknown
 }
 
 // Sizes are the sizes of a prompt, in the model's tokens.
 type Sizes struct {
 	Before   int // estimate of the prompt as the client sent it
-	After    int // and as it was sent
+	After    int // estimate as it was sent
 	Ahead    int // of both, the part before the messages
-	Limit    int // what the model takes; 0 if unknown
-	Replayed int // estimate of what was sent up to the projection's end; 0 if none
-	Fresh    int // estimate of what was sent behind the messages shared with the prompt before
+	Limit    int // the model's limit; 0 if unknown
+	Replayed int // estimate of the part sent up to the projection's end; 0 if absent
+	Fresh    int // estimate of the part sent after the messages shared with the previous prompt
 }
 
-// Miss is what a provider did not read from its cache although it should have
-// been there.
+// Miss is the part of a prompt that a provider should have read from its cache but did not.
 type Miss struct {
-	Cause  Cause // None: nothing was missed
-	Tokens int   // 0 in the first prompt of a lane: nothing could be there
+	Cause  Cause // None for no miss
+	Tokens int   // 0 in the first prompt of a lane, because nothing could be cached
 }
 
-// Miss finds out what was missed and why. before is the lane's newest prompt before
-// this one; nil if it is not known. Whether the cache had expired is read off the clock
-// alone: one answer without a cache read says nothing about it where many machines
-// answer for a provider.
+// Miss returns the size and cause of a cache miss. before is the lane's previous prompt; nil if unknown. Only
+// the clock decides whether the cache had expired, because an answer without a cache read is no proof if the
+// provider has many machines.
 func (e *Exchange) Miss(before *Cached) Miss {
 	if !e.Usage.Reported || !e.caches() {
 		return Miss{}
@@ -122,8 +119,7 @@ func (e *Exchange) Miss(before *Cached) Miss {
 	return Miss{Cause: e.cause(before), Tokens: missed}
 }
 
-// Expected estimates how many tokens of the prompt the provider reads from its cache.
-// before is as for Miss.
+// Expected estimates how many tokens of the prompt the provider reads from its cache. before is as for Miss.
 func (e *Exchange) Expected(before *Cached) int {
 	if before == nil || !(e.Marked || e.Implicit) || e.cause(before) != Provider {
 		return 0
@@ -131,7 +127,7 @@ func (e *Exchange) Expected(before *Cached) int {
 	return max(0, min(before.Tokens, e.After-e.Fresh))
 }
 
-// caches reports whether the provider was to cache the prompt.
+// caches reports whether the provider should have cached the prompt.
 func (e *Exchange) caches() bool {
 	if e.Usage.CacheRead+e.Usage.CacheWrite > 0 || e.Marked {
 		return true
@@ -139,13 +135,12 @@ func (e *Exchange) caches() bool {
 	return e.Implicit && e.Usage.Prompt() >= cmp.Or(e.Least, leastImplicit)
 }
 
-// slack is by how much a read may fall short before it counts as a miss: OpenAI
-// caches in steps of 128 tokens, and what is fresh is estimated.
+// slack is how far a read may fall short before it counts as a miss, because OpenAI caches in steps of 128
+// tokens, and fresh content is estimated.
 func slack(expected int) int { return 256 + expected/50 }
 
-// cause returns why something was missed. Where both sides have changed the prompt,
-// it is the client's change if nothing could have been left of the cache whatever we
-// did, else ours.
+// cause returns the reason for a miss. If both sides have changed the prompt, it is the client's change if
+// that alone would have invalidated the whole cache, otherwise ours.
 func (e *Exchange) cause(before *Cached) Cause {
 	switch {
 	case e.At.Sub(before.At) >= before.TTL:
@@ -161,7 +156,7 @@ func (e *Exchange) cause(before *Cached) Cause {
 	}
 }
 
-// changedByUs reports whether we sent otherwise what the prompt before had as well.
+// changedByUs reports whether we changed content that the previous prompt also had.
 func (e *Exchange) changedByUs(before *Cached) bool {
 	switch {
 	case e.Released != before.Released, e.Epoch:
@@ -169,13 +164,12 @@ func (e *Exchange) changedByUs(before *Cached) bool {
 	case e.Projection == before.Projection, e.Bypassed:
 		return false
 	default:
-		// A history that was rewound has an older projection again.
+		// A rewound history gets an older projection back.
 		return e.Projection > before.Projection || e.Shared >= before.Position
 	}
 }
 
-// Cached returns what the provider's cache has once it has answered. before is as
-// for Miss.
+// Cached returns the content of the provider's cache after it has answered. before is as for Miss.
 func (e *Exchange) Cached(before *Cached) Cached {
 	cached := Cached{Prompt: e.Prompt, TTL: shortTTL}
 	usage := e.Usage
@@ -187,7 +181,7 @@ func (e *Exchange) Cached(before *Cached) Cached {
 			cached.TTL = longTTL
 		}
 	case before != nil && before.TTL > 0 && usage.CacheRead > 0:
-		cached.TTL = before.TTL // it was read, which keeps it as long again
+		cached.TTL = before.TTL // a read renews the lifetime
 	}
 	cached.Tokens = usage.CacheRead + usage.CacheWrite
 	if e.Implicit && usage.Prompt() >= cmp.Or(e.Least, leastImplicit) {

@@ -6,20 +6,18 @@ import (
 	"palimpsest/pipeline/tokens"
 )
 
-// Money is what an exchange cost and saved at list prices, in millionths of a US
-// dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
-// cached input not read, minus Rewritten, the cache that our change rewrote. All
-// three are 0 where the client's prompt could not have been sent.
+// Money is the cost and savings of an exchange at list prices, in millionths of a US dollar. Net can be
+// negative. It is input not sent, plus Unread (cached input not read), minus Rewritten (the cache that our
+// change rewrote). All three are 0 if the client's prompt could not have been sent.
 type Money struct {
 	Cost, Net         int64
 	Unread, Rewritten int64
-	Reach             bool // the provider would have refused the client's prompt, and answered ours
+	Reach             bool // the provider would have rejected the client's prompt, but answered ours
 	Miss              Miss
 }
 
-// Money returns what the exchange cost and saved. before is the lane's newest prompt
-// before this one; nil if it is not known. Where the provider reported no prompt nothing
-// is claimed but what was estimated to be paid.
+// Money returns the cost and savings of the exchange. before is the lane's previous prompt; nil if unknown.
+// If the provider reported no prompt, only the estimated payment is counted.
 func (e *Exchange) Money(before *Cached) Money {
 	usage := e.Usage
 	var money Money
@@ -36,7 +34,7 @@ func (e *Exchange) Money(before *Cached) Money {
 	return money
 }
 
-// costs returns what was sent and answered costs at a price, in millionths of a US dollar.
+// costs returns the cost of prompt and answer at a price, in millionths of a US dollar.
 func (e *Exchange) costs(price tokens.Price) int64 {
 	usage := e.Usage
 	return price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, usage.Output)
@@ -46,8 +44,8 @@ func (e *Exchange) baseline() Baseline {
 	return Baseline{Sent: e.Before, Ahead: e.Ahead, Grown: e.Fresh, Limit: e.Limit}
 }
 
-// cheaper returns what the exchange saved against the cheaper of the client's prompt and that
-// of a client that compacted itself.
+// cheaper returns the savings against the cheaper of the client's prompt and that of a client that compacts
+// itself.
 func (e *Exchange) cheaper(baseline Baseline, before *Cached, miss Miss) Money {
 	money := e.saved(e.Before, before, miss)
 	isCached := e.Marked || e.Implicit || e.Usage.CacheRead+e.Usage.CacheWrite > 0
@@ -61,13 +59,13 @@ func (e *Exchange) cheaper(baseline Baseline, before *Cached, miss Miss) Money {
 	return money
 }
 
-// saved returns what the exchange saved against a prompt of some size, as the package says.
-// What was added to a prompt counts against it.
+// saved returns the savings against a prompt of some size, as the package comment explains. Text added to a
+// prompt reduces them.
 func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	notSent := float64(size - e.After)
 	known := before != nil && before.Tokens > 0
 	price := e.Price.Of(size)
-	dearer := e.costs(price) - e.costs(e.Price) // of a longer prompt, the rest of the request, too
+	dearer := e.costs(price) - e.costs(e.Price) // of the whole request, which a longer prompt makes dearer
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
 		return Money{Net: int64(math.Round(notSent*price.Input)) + dearer}
 	}
@@ -84,7 +82,7 @@ func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	}
 }
 
-// readShare returns which part of what was not sent would have come from the cache.
+// readShare returns which part of the input not sent would have been read from the cache.
 func (e *Exchange) readShare(miss Miss) float64 {
 	if miss.Cause == PrefixChangeOurs || e.Replayed <= 0 {
 		return 1
@@ -92,8 +90,8 @@ func (e *Exchange) readShare(miss Miss) float64 {
 	return min(1, float64(e.Usage.CacheRead)/float64(e.Replayed))
 }
 
-// written returns the mean price, in US dollars for a million tokens, of what the
-// provider did not read from its cache in this exchange, by a price of its tokens.
+// written returns the mean price of the tokens that the provider did not read from its cache in this
+// exchange, in US dollars for a million tokens, given the price of each kind.
 func (e *Exchange) written(price tokens.Price) float64 {
 	usage := e.Usage
 	size := usage.Input + usage.CacheWrite

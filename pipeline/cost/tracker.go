@@ -8,21 +8,21 @@ import (
 	"palimpsest/pipeline/localcache"
 )
 
-// knownLanes bounds how many lanes a Tracker remembers, at about 300 bytes each.
+// knownLanes is how many lanes a Tracker remembers, at about 300 bytes each.
 const knownLanes = 100_000
 
-// Tracker remembers of each lane the newest prompt that a provider answered, and what
-// the lane's projections have earned. It is of this process alone: after a start it
-// knows nothing of a lane until its next answer. It is safe for concurrent use.
+// Tracker remembers the newest answered prompt of each lane, and the savings of the lane's projections. It
+// belongs to this process, so after a restart it knows a lane only from its next answer on. It is safe for
+// concurrent use.
 type Tracker struct {
 	lanes *localcache.Cache[[16]byte, tracked] // by lane
 }
 
-// tracked is what is remembered of a lane.
+// tracked is the state of a lane.
 type tracked struct {
 	last    Cached
 	balance Balance
-	warned  bool // people know that the lane loses money
+	warned  bool // people have been warned that the lane loses money
 }
 
 // NewTracker returns an empty Tracker.
@@ -34,22 +34,20 @@ func NewTracker() (*Tracker, error) {
 	return &Tracker{lanes: lanes}, nil
 }
 
-// Last returns the newest prompt of a lane that a provider answered; known is false
-// if this process has seen none.
+// Last returns the newest answered prompt of a lane; known is false if this process has not seen one.
 func (b *Tracker) Last(lane uuid.UUID) (last Cached, known bool) {
 	page, known := b.lanes.Get(lane)
 	return page.last, known && !page.last.At.IsZero()
 }
 
-// Balance returns what a lane has earned.
+// Balance returns the savings of a lane.
 func (b *Tracker) Balance(lane uuid.UUID) Balance {
 	page, _ := b.lanes.Get(lane)
 	return page.balance
 }
 
-// Add notes that a provider answered a prompt of a lane, and what the exchange
-// earned. Answers of concurrent requests may come in any order: the prompt that was
-// sent last is the newest.
+// Add records an answered prompt of a lane and the exchange's savings. Answers of concurrent requests may
+// arrive in any order, so the prompt sent last counts as the newest.
 func (b *Tracker) Add(lane uuid.UUID, answered Cached, net int64) {
 	b.lanes.Compute(lane, func(known tracked, found bool) (tracked, bool) {
 		if !found || !answered.At.Before(known.last.At) {
@@ -60,7 +58,7 @@ func (b *Tracker) Add(lane uuid.UUID, answered Cached, net int64) {
 	})
 }
 
-// Truncated notes that a projection of a lane leaves out what nothing stands for.
+// Truncated records that a projection of a lane drops content without a replacement.
 func (b *Tracker) Truncated(lane uuid.UUID, projection int) {
 	b.lanes.Compute(lane, func(known tracked, _ bool) (tracked, bool) {
 		known.balance.Truncated = projection
@@ -68,8 +66,7 @@ func (b *Tracker) Truncated(lane uuid.UUID, projection int) {
 	})
 }
 
-// Warned notes whether people are being warned of a lane's loss, and reports whether
-// they have not been until now.
+// Warned records whether people are being warned of a lane's loss, and reports whether the warning is new.
 func (b *Tracker) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
 	b.lanes.Compute(lane, func(known tracked, _ bool) (tracked, bool) {
 		isNew = isLoss && !known.warned
@@ -82,22 +79,21 @@ func (b *Tracker) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
 	return isNew
 }
 
-// patience is after how many exchanges a projection must have earned what it cost.
-// An epoch of the default settings pays after some fifteen of the thirty-five or so
-// that it lasts.
+// patience is the number of exchanges after which a projection must have paid for itself. With default
+// settings an epoch pays after about fifteen of the thirty-five or so that it lasts.
 const patience = 50
 
-// Balance is what a lane has earned so far, in millionths of a US dollar.
+// Balance is the savings of a lane so far, in millionths of a US dollar.
 type Balance struct {
 	Net        int64 // of all exchanges
 	Projection int   // the newest one
 	Exchanges  int   // under it
 	Earned     int64 // by it
-	Unpaid     int   // projections that had not earned what they cost when the next one came
-	Truncated  int   // number of the newest projection that leaves out what nothing stands for; 0 if none
+	Unpaid     int   // projections that were replaced before they had paid for themselves
+	Truncated  int   // number of the newest projection that drops content without a replacement; 0 if absent
 }
 
-// with returns the balance after one more exchange.
+// with returns the balance after another exchange.
 func (b Balance) with(projection int, net int64) Balance {
 	b.Net += net
 	switch {
@@ -113,9 +109,8 @@ func (b Balance) with(projection int, net int64) Balance {
 	return b
 }
 
-// IsLoss reports whether compression has lost money: the lane has cost more than it
-// saved, and a projection came too late to earn what it cost, because the next one
-// replaced it before or because it has not after 50 exchanges.
+// IsLoss reports whether compression has lost money: the lane has cost more than it saved, and a projection
+// did not pay for itself, either before the next one replaced it or within 50 exchanges.
 func (b Balance) IsLoss() bool {
 	late := b.Projection > 0 && b.Earned < 0 && b.Exchanges >= patience
 	return b.Net < 0 && (b.Unpaid > 0 || late)

@@ -1,5 +1,5 @@
-// Package expression has regular expressions that are compiled when they are first used, so that a
-// command that uses none of them starts without them.
+// Package expression provides regular expressions compiled at their first use, so that commands without them
+// start faster.
 package expression
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression. Its methods are those of the regexp package, and panic at the first use if
-// it is not a valid one.
+// Regexp is a regular expression. Its methods are those of the regexp package, and panic at the first use of
+// an invalid one.
 type Regexp struct {
 	text     string
 	once     sync.Once
@@ -30,7 +30,7 @@ func (r *Regexp) MatchString(text string) bool { return r.Compiled().MatchString
 // FindString returns the first match in text.
 func (r *Regexp) FindString(text string) string { return r.Compiled().FindString(text) }
 
-// FindStringIndex returns where the first match lies.
+// FindStringIndex returns the position of the first match.
 func (r *Regexp) FindStringIndex(text string) []int { return r.Compiled().FindStringIndex(text) }
 
 // FindStringSubmatch returns the first match and its groups.
@@ -38,7 +38,7 @@ func (r *Regexp) FindStringSubmatch(text string) []string {
 	return r.Compiled().FindStringSubmatch(text)
 }
 
-// FindStringSubmatchIndex returns where the first match and its groups lie.
+// FindStringSubmatchIndex returns the positions of the first match and its groups.
 func (r *Regexp) FindStringSubmatchIndex(text string) []int {
 	return r.Compiled().FindStringSubmatchIndex(text)
 }
@@ -48,7 +48,7 @@ func (r *Regexp) FindAllString(text string, n int) []string {
 	return r.Compiled().FindAllString(text, n)
 }
 
-// FindAllStringIndex returns where up to n matches lie.
+// FindAllStringIndex returns the positions of up to n matches.
 func (r *Regexp) FindAllStringIndex(text string, n int) [][]int {
 	return r.Compiled().FindAllStringIndex(text, n)
 }
@@ -58,7 +58,7 @@ func (r *Regexp) FindAllStringSubmatch(text string, n int) [][]string {
 	return r.Compiled().FindAllStringSubmatch(text, n)
 }
 
-// FindAllStringSubmatchIndex returns where up to n matches and their groups lie.
+// FindAllStringSubmatchIndex returns the positions of up to n matches and their groups.
 func (r *Regexp) FindAllStringSubmatchIndex(text string, n int) [][]int {
 	return r.Compiled().FindAllStringSubmatchIndex(text, n)
 }

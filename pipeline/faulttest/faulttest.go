@@ -1,5 +1,5 @@
-// Package faulttest makes doubles fail at one of their calls, so that a test can try every one, plays
-// servers that answer wrongly, and ends waits that a fault makes endless.
+// Package faulttest makes doubles fail at one of their calls, so that a test can try each call, simulates
+// faulty servers, and limits waits that a fault would make endless.
 package faulttest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// patience is how long Until waits on a machine that has much else to do.
+// patience is how long Until waits, even on a busy machine.
 const patience = time.Minute
 
 // Until returns once something holds, and fails the test if it takes longer than a minute.
@@ -25,9 +25,8 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Serve returns the address of a server on the loopback interface that speaks with each connection as
-// the test says, and closes it then. It takes connections until the test ends, which closes those that
-// are left.
+// Serve returns the address of a server on the loopback interface that runs speak for each connection and
+// then closes it. At the end of the test it stops and closes the remaining connections.
 func Serve(t testing.TB, speak func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -62,13 +61,13 @@ var Err = errors.New("failed as planned")
 type way string
 
 const (
-	refused    way = "is refused"          // it has no effect; the next call succeeds
-	unanswered way = "gets no answer"      // it takes effect and returns an error; the next call succeeds
-	down       way = "begins a long fault" // it has no effect, nor have the next ones until Repair
+	refused    way = "is refused"          // without effect; the next call succeeds
+	unanswered way = "gets no answer"      // takes effect but returns an error; the next call succeeds
+	down       way = "begins a long fault" // without effect, as are all further calls until Repair
 )
 
-// Calls counts the calls of doubles and fails one of them. A nil Calls and the zero value let all
-// succeed. It may be used by several goroutines at once.
+// Calls counts the calls of doubles and fails one of them. For a nil Calls and the zero value, all calls
+// succeed. It is safe for concurrent use.
 type Calls struct {
 	mu       sync.Mutex
 	made     int
@@ -78,8 +77,8 @@ type Calls struct {
 	repaired bool
 }
 
-// FailAt returns Calls of which one fails with an error, with its number counted from 1, and so
-// do those that follow it until Repair.
+// FailAt returns Calls in which the call with a number, counted from 1, fails with an error, and so do all
+// later ones until Repair.
 func FailAt(call int, err error) *Calls { return &Calls{at: call, way: down, err: err} }
 
 // Do makes a call, unless it is the one that fails.
@@ -111,15 +110,15 @@ func (c *Calls) next() error {
 // Fault returns the error of the call that fails; nil if all succeed.
 func (c *Calls) Fault() error { return c.err }
 
-// Repair lets all later calls succeed. They are not counted.
+// Repair makes all later calls succeed, without counting them.
 func (c *Calls) Repair() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.repaired = true
 }
 
-// Walk runs a test again and again: without a fault, and then with each of the calls that this
-// run made before Repair failing with an error, in every way.
+// Walk runs a test repeatedly: first without a fault, and then with each of that run's calls before Repair
+// failing with an error, in every way.
 func Walk(t *testing.T, err error, run func(t *testing.T, calls *Calls)) {
 	t.Helper()
 	var sound Calls

@@ -1,6 +1,6 @@
-// Package fulltest divides the tests between every change and make test-all. A change runs a
-// tenth of each large sweep, picked by its commit, so that successive commits cover all of it;
-// make test-all runs every input and every test.
+// Package fulltest divides the tests between every change and make test-all. A change runs a tenth of each
+// large sweep, selected by its commit, so that successive commits cover all of it. make test-all runs every
+// input and every test.
 package fulltest
 
 import (
@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// Variable is the environment variable of make test-all. Its one value is All.
+	// Variable is the environment variable of make test-all. Its only value is All.
 	Variable = "PALIMPSEST_TEST_ALL"
 	// All makes every test and every input run.
 	All = "1"
 
-	// CommitVariable is the environment variable with the hash of the commit, in hexadecimal
-	// digits. Without it the first tenth of each sweep runs.
+	// CommitVariable is the environment variable with the hash of the commit, in hexadecimal digits. Without
+	// it the first tenth of each sweep runs.
 	CommitVariable = "PALIMPSEST_TEST_COMMIT"
 
 	// parts is the number of commits that cover a sweep.
@@ -29,8 +29,8 @@ const (
 // garbage is how far the heap of a test program grows between collections, in percent.
 const garbage = 400
 
-// CollectLess has a test program that computes much collect garbage less often than Go's 100 percent,
-// which takes an eighth of its CPU. Its TestMain calls it.
+// CollectLess makes a computation-heavy test program collect garbage less often than Go's 100 percent, which
+// takes an eighth of its CPU. TestMain calls it.
 func CollectLess() { debug.SetGCPercent(garbage) }
 
 // Only skips a test unless everything runs. The test states its cost as the reason.
@@ -41,9 +41,9 @@ func Only(t testing.TB, reason string) {
 	}
 }
 
-// Turn skips a test unless this commit is one of those that run it, one of as many commits as of
-// says, or everything runs. It suits slow tests of the whole program of which each covers a small
-// part. Outside a run of make test, without a commit, the test runs.
+// Turn skips a test, except at one of every so many commits, given by of, and in make test-all. It suits slow
+// tests of the whole program that each cover a small part. Without a commit, outside make test, the test
+// runs.
 func Turn(t testing.TB, of int) {
 	t.Helper()
 	if !IsTurn(t.Name(), of) {
@@ -51,7 +51,7 @@ func Turn(t testing.TB, of int) {
 	}
 }
 
-// IsTurn reports whether a check with a name is made now, as Turn decides it for a test.
+// IsTurn reports whether a check with a name runs now, by the same rule as Turn.
 func IsTurn(name string, of int) bool {
 	if os.Getenv(CommitVariable) == "" || Everything() {
 		return true
@@ -64,8 +64,8 @@ func IsTurn(name string, of int) bool {
 // Everything reports whether every test and every input runs.
 func Everything() bool { return os.Getenv(Variable) == All }
 
-// Part returns the numbers from 0 to below count that run now: all of them in make test-all,
-// else the tenth of this commit. It returns at least one number if count is positive.
+// Part returns the numbers from 0 to below count that run now: all of them in make test-all, otherwise this
+// commit's tenth. It returns at least one number if count is positive.
 func Part(count int) iter.Seq[int] {
 	first, step := Number()%max(min(count, parts), 1), parts
 	if Everything() {

@@ -2,21 +2,21 @@ package localcache
 
 import "sync"
 
-// Changes counts changes of a cache's values, so that the cache keeps no value that was read before one.
+// Changes counts changes of a cache's values, so that the cache does not keep a value from before a change.
 // The zero value is ready for use.
 type Changes struct {
 	mu    sync.Mutex
 	count uint64
 }
 
-// Count returns how many changes were heard. A caller takes it before it reads a value.
+// Count returns the number of changes so far. Callers get it before they read a value.
 func (c *Changes) Count() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count
 }
 
-// Heard counts a change and has drop, which gets the new count, delete the values that may be old now.
+// Heard counts a change and calls drop with the new count to delete the outdated values.
 func (c *Changes) Heard(drop func(count uint64)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,8 +24,8 @@ func (c *Changes) Heard(drop func(count uint64)) {
 	drop(c.count)
 }
 
-// Keep has keep store a value that was read since a count, unless a change was heard meanwhile. No
-// change is heard while keep runs.
+// Keep calls keep to store a value read at a count, unless there was a change since. Changes wait until keep
+// returns.
 func (c *Changes) Keep(since uint64, keep func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

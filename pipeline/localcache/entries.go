@@ -16,8 +16,8 @@ type bounds struct {
 	now                     func() time.Time
 }
 
-// open returns the entries[K] of a cache whose keys are of a kind. That it is not generic, returns no
-// type of otter's, and is not inlined keeps otter's functions out of the packages that call New.
+// open returns the entries[K] of a cache for a kind of key. It keeps otter's functions out of the packages
+// that call New, because it is not generic, returns no otter type, and is not inlined.
 //
 //go:noinline
 func open(kind any, bounds bounds) (any, error) {
@@ -77,8 +77,8 @@ func (t *table[K]) change(key K, whenPresent bool, change func(before any, found
 	return after
 }
 
-// clock is a clock that does not tick: what has expired is taken out when it is met or when room
-// is needed.
+// clock is a clock that does not tick. Expired entries are removed when they are found or when space is
+// needed.
 type clock func() time.Time
 
 // NowNano implements otter.Clock.

@@ -11,14 +11,14 @@ import (
 	"palimpsest/pipeline/sharedtest"
 )
 
-// Capture is a request as a real client sent it.
+// Capture is a recorded request of a real client.
 type Capture struct {
 	Path   string          `json:"path"` // without the query
 	Header [][2]string     `json:"headers"`
 	Body   json.RawMessage `json:"body"`
 }
 
-// Captures reads the requests of a case, in order, those without a body left out.
+// Captures reads the requests of a case, in order, except those without a body.
 func Captures(t *testing.T, name string) []Capture {
 	t.Helper()
 	files := sharedtest.Files(t, "data/clients/"+name+"/*-POST-*.json")
@@ -36,8 +36,8 @@ func Captures(t *testing.T, name string) []Capture {
 	return captures
 }
 
-// HeaderWithout returns the request's headers but for those whose names, in small
-// letters, begin with one of the prefixes.
+// HeaderWithout returns the request's headers except those whose lowercase names begin with one of the
+// prefixes.
 func (c Capture) HeaderWithout(prefixes ...string) http.Header {
 	header := http.Header{}
 	for _, pair := range c.Header {

@@ -13,7 +13,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Case is an exchange on which a module is tried.
+// Case is an exchange for testing a module.
 type Case struct {
 	Name    string
 	Codec   wire.Codec
@@ -21,9 +21,9 @@ type Case struct {
 	Options Options
 }
 
-// TestModule checks what holds for every module: that it leaves the client's bytes
-// alone, comes to the same result twice, makes a projection that stands for a
-// whole prefix of the history, and can be undone wherever it fails.
+// TestModule checks the rules for all modules: a module leaves the client's bytes unchanged, returns the same
+// result twice, makes a projection that replaces a whole prefix of the history, and can be undone if it fails
+// at any point.
 func TestModule(t *testing.T, module pipeline.Module, cases []Case) {
 	t.Helper()
 
@@ -127,9 +127,8 @@ func undoneAfterDeadline(t *testing.T, module pipeline.Module, c Case) {
 	}
 }
 
-// CheckProjection reports what is wrong with an exchange's projection: its parts
-// must stand for each of its messages once and in order, it must end behind calls
-// with their results, and its counts must be those of what it holds.
+// CheckProjection reports a fault of an exchange's projection: its parts must replace each of its messages
+// once and in order, it must end after calls with their results, and its counts must match its content.
 func CheckProjection(exchange *pipeline.Exchange) error {
 	projection := exchange.Projection
 	if projection == nil {
@@ -159,8 +158,8 @@ func CheckProjection(exchange *pipeline.Exchange) error {
 	return nil
 }
 
-// isSettled reports whether each call of the messages from from to to has its
-// result among them: the newest turn may have gone on after its epoch.
+// isSettled reports whether each call of the messages from from to to has its result among them. The newest
+// turn may have continued after its epoch.
 func isSettled(exchange *pipeline.Exchange, from, to int) bool {
 	open := map[string]bool{}
 	for i := from; i < to; i++ {
@@ -204,7 +203,7 @@ func checkPart(exchange *pipeline.Exchange, part session.Part) error {
 	return nil
 }
 
-// samePrompt reports whether two projections are sent as the same bytes.
+// samePrompt reports whether two projections result in the same bytes.
 func samePrompt(a, b *session.Projection) bool {
 	return a.Covers == b.Covers && slices.EqualFunc(a.Parts, b.Parts, func(a, b session.Part) bool {
 		return a.From == b.From && a.To == b.To && a.Level == b.Level && a.Messages == b.Messages &&

@@ -1,4 +1,3 @@
-// Package pipelinetest makes exchanges of real request bodies for the tests of
-// modules, lets conversations grow request by request, and holds the suite that
-// every module must pass.
+// Package pipelinetest makes exchanges from real request bodies for tests of modules, lets conversations grow
+// request by request, and contains the conformance tests for modules.
 package pipelinetest

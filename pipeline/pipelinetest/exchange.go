@@ -15,29 +15,29 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Options say what an exchange finds.
+// Options describe an exchange and its lane.
 type Options struct {
 	Counter    session.Counter
 	Config     pipeline.Config
-	Limit      int                 // tokens the prompt may have; 0: the model is unknown
-	Factor     float64             // the model's tokens per o200k token; 0: 1
-	Projection *session.Projection // the lane's current one; nil if none
+	Limit      int                 // tokens the prompt may have; 0 if the model is unknown
+	Factor     float64             // the model's tokens per o200k token; 0 means 1
+	Projection *session.Projection // the lane's current one; nil if absent
 	Anchor     session.Anchor
-	Pins       []int          // messages whose turns stay
-	Order      *session.Order // what someone asked of the next epoch; nil if none
+	Pins       []int          // messages whose turns stay unchanged
+	Order      *session.Order // user request for the next epoch; nil if absent
 
-	Inserts []session.Insert   // that stand in the lane
-	Heat    session.CacheState // the last prompt of the lane that went out
-	Class   client.Class       // what the request is to its client
+	Inserts []session.Insert   // in the lane
+	Heat    session.CacheState // the lane's last prompt that was sent
+	Class   client.Class       // the request's role for its client
 
-	// Known holds digests by the messages' bytes; nil reads every message again.
+	// Known holds digests by the messages' bytes; nil reads every message.
 	Known map[string]conversation.Digest
 
 	// Commit is called for a new projection; nil accepts it.
 	Commit func(context.Context, session.Projection) error
 }
 
-// NewExchange returns the exchange of a body, as the proxy makes it.
+// NewExchange returns the exchange of a body in the form that the proxy creates.
 func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *pipeline.Exchange {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func NewExchange(t testing.TB, codec wire.Codec, body []byte, options Options) *
 	return exchange
 }
 
-// ReadExchange returns the exchange of a body, as NewExchange does, where no test runs.
+// ReadExchange is NewExchange for use outside tests.
 func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exchange, error) {
 	envelope, err := wire.Open(body, codec.List())
 	if err != nil {
@@ -89,12 +89,12 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 	return exchange, nil
 }
 
-// countText counts a text as a message of its own.
+// countText counts a text as a separate message.
 func (o Options) countText(text string) int {
 	return o.Counter.Message(conversation.UserText(text))
 }
 
-// Committer is a pipeline.Committer that has functions do its work; those that are nil do nothing.
+// Committer is a pipeline.Committer that calls its functions, if set.
 type Committer struct {
 	OnCommit func(context.Context, session.Projection) error
 	OnTried  func(session.Attempts)
@@ -115,7 +115,7 @@ func (k Committer) Tried(attempts session.Attempts) {
 	}
 }
 
-// digest returns what is known of a message.
+// digest returns the digest of a message.
 func (o Options) digest(codec wire.Codec, raw []byte) (conversation.Digest, error) {
 	if digest, known := o.Known[string(raw)]; known {
 		return digest, nil
@@ -130,7 +130,7 @@ func (o Options) digest(codec wire.Codec, raw []byte) (conversation.Digest, erro
 	return digest, nil
 }
 
-// Process has a module work on an exchange, which takes its draft.
+// Process makes a module work on an exchange and applies its draft.
 func Process(ctx context.Context, module pipeline.Module, exchange *pipeline.Exchange) error {
 	draft, err := module.Process(ctx, &exchange.View)
 	exchange.Take(draft)
@@ -143,25 +143,24 @@ func Seal(exchange *pipeline.Exchange) []byte {
 	return exchange.Body.Seal(pieces, members...)
 }
 
-// Lane lets one conversation grow: it keeps its projections from request to
-// request as a session does.
+// Lane lets one conversation grow. It keeps its projections between requests, as a session does.
 type Lane struct {
 	Codec   wire.Codec
 	Options Options
 	Modules []pipeline.Module
 	Epochs  int // projections so far
 
-	// Prepare changes an exchange before the modules see it; nil if nothing is changed.
+	// Prepare changes an exchange before the modules see it; optional.
 	Prepare func(*pipeline.Exchange)
 
 	projections []session.Projection
 }
 
-// patience is how long a module may take in a test: a slow machine changes no result.
+// patience is how long a module may take in a test, so that a slow machine does not change the result.
 const patience = 10 * time.Minute
 
-// Send takes the next request of the lane through the modules and returns the
-// exchange and the body that would go to the provider.
+// Send runs the modules on the next request of the lane. It returns the exchange and the body that would go
+// to the provider.
 func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
 	t.Helper()
 

@@ -8,8 +8,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Grow returns the bodies that a client would have sent one after the other on
-// the way to the conversation in body: each ends where the model is to speak.
+// Grow returns the bodies that a client would have sent one after the other up to the conversation in body.
+// Each ends where the model answers next.
 func Grow(t testing.TB, codec wire.Codec, body []byte) [][]byte {
 	t.Helper()
 

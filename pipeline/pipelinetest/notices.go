@@ -8,9 +8,9 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// WithNotices returns a body of the Messages API as Claude Code sends it to its newest
-// models: on claude-sonnet-5, with a system message behind every message of the user that
-// asks for an answer, which says how many tokens are left.
+// WithNotices returns a body of the Messages API in the form that Claude Code sends to its newest models: on
+// claude-sonnet-5, a system message with the number of remaining tokens follows every user message that asks
+// for an answer.
 func WithNotices(body []byte) ([]byte, error) {
 	codec := anthropic.New()
 	envelope, err := wire.Open(body, codec.List())

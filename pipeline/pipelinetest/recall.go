@@ -11,21 +11,20 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Recall says how many of the identifiers that the session takes up again are left of
-// the messages that a projection shortens: in the projection, and in what plain first
-// sentences of the same messages would say in as many tokens. Each identifier counts
-// once.
+// Recall counts the identifiers in shortened messages that the session uses again later, and how many of them
+// are kept: by the projection, and by first sentences of the same messages with as many tokens. Each
+// identifier counts once.
 type Recall struct {
 	Wanted int `json:"wanted"`          // identifiers of shortened messages that a later turn uses
-	Kept   int `json:"kept"`            // of which the projection's own texts have so many
-	First  int `json:"first_sentences"` // and first sentences of the same size so many
+	Kept   int `json:"kept"`            // of these, the ones in the projection's own texts
+	First  int `json:"first_sentences"` // of these, the ones in first sentences of the same size
 
 	Tokens      int `json:"tokens"`       // of the projection's own texts
 	FirstTokens int `json:"first_tokens"` // of the first sentences: about as many, never fewer
 }
 
-// Share returns the kept share of what was wanted, ours and that of first sentences;
-// 1 and 1 where nothing was.
+// Share returns the kept share of the wanted identifiers, by the projection and by first sentences; 1 and 1
+// if there aren't any.
 func (r Recall) Share() (kept, first float64) {
 	if r.Wanted == 0 {
 		return 1, 1
@@ -33,7 +32,7 @@ func (r Recall) Share() (kept, first float64) {
 	return float64(r.Kept) / float64(r.Wanted), float64(r.First) / float64(r.Wanted)
 }
 
-// Add returns the sum of two.
+// Add returns the sum of both.
 func (r Recall) Add(other Recall) Recall {
 	return Recall{
 		Wanted: r.Wanted + other.Wanted, Kept: r.Kept + other.Kept, First: r.First + other.First,
@@ -41,18 +40,17 @@ func (r Recall) Add(other Recall) Recall {
 	}
 }
 
-// Shortened is a session at a prompt whose first messages a projection stands for.
+// Shortened is a session at a prompt whose first messages are replaced by a projection.
 type Shortened struct {
 	Codec      wire.Codec
-	Session    *fidelity.Names     // of the whole session, with the messages that come after the prompt
+	Session    *fidelity.Names     // of the whole session, including the messages after the prompt
 	Sent       int                 // messages in the prompt
-	Turns      []conversation.Turn // of these
-	Projection *session.Projection // nil if nothing is shortened
+	Turns      []conversation.Turn // of these messages
+	Projection *session.Projection // nil if no message is shortened
 
-	// Since is the first message whose uses count. With 0 all behind the turn that an
-	// identifier comes from do. With Sent those alone do that nobody could know when
-	// the projection was made, and of identifiers that the prompt still has in
-	// messages as they came none is wanted.
+	// Since is the first message whose uses count. With 0, all uses after an identifier's turn count. With
+	// Sent, only uses count that the projection could not know, and identifiers in unshortened messages of
+	// the prompt don't count.
 	Since int
 }
 
@@ -110,8 +108,7 @@ func (s *Shortened) wanted(shortened map[int]bool) map[string]bool {
 	return wanted
 }
 
-// texts returns which messages the projection has in one of our forms, and the text of
-// these forms.
+// texts returns which messages the projection has shortened, and its text for them.
 func (s *Shortened) texts() (shortened map[int]bool, own string, err error) {
 	shortened = map[int]bool{}
 	var text strings.Builder
@@ -137,9 +134,8 @@ func (s *Shortened) texts() (shortened map[int]bool, own string, err error) {
 	return shortened, text.String(), nil
 }
 
-// firstSentences returns the first sentences of messages, of each as many as fit into
-// the same number of characters, which is the smallest that makes them at least so
-// many tokens together.
+// firstSentences returns the first sentences of messages. All messages have the same limit of characters, the
+// smallest one that results in at least the given number of tokens.
 func firstSentences(session []conversation.Message, shortened map[int]bool, tokens int, count func(string) int) (string, int) {
 	var texts []string
 	for i := range session {
@@ -167,8 +163,8 @@ func firstSentences(session []conversation.Message, shortened map[int]bool, toke
 	return text, count(text)
 }
 
-// beginning returns as many whole sentences of a text as fit into so many characters,
-// and the beginning of the first where none does.
+// beginning returns as many whole sentences of a text as fit into a number of characters, or the beginning of
+// the first one if even that doesn't fit.
 func beginning(text string, characters int) string {
 	runes := []rune(text[:min(len(text), 4*characters)])
 	if len(runes) <= characters {

@@ -1,5 +1,5 @@
-// Package reporttest writes what a benchmark measured into a page of the documentation, tells the CPU time of processes, and
-// names the machine that it ran on.
+// Package reporttest writes benchmark results into a page of the documentation, measures the CPU time of
+// processes, and describes the machine.
 package reporttest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Machine describes where a run was made, in one line.
+// Machine describes the machine of a run in one line.
 func Machine() string {
 	parts := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
 	if model := field("/proc/cpuinfo", "model name"); model != "" {
@@ -39,13 +39,13 @@ func field(file, name string) string {
 	return ""
 }
 
-// marks are the lines of a page between which a target of the Makefile writes.
+// marks returns the lines around the part of a page that a Makefile target writes.
 func marks(target string) (begin, end string) {
 	return "<!-- make " + target + " writes from here -->", "<!-- make " + target + " writes to here -->"
 }
 
-// CanWrite returns why Write would fail: the file cannot be read or written, or the marks
-// are missing. It changes nothing.
+// CanWrite returns the error that Write would return: the file can't be read or written, or the marks are
+// missing. It doesn't change the file.
 func CanWrite(file, target string) error {
 	if _, _, err := around(file, target); err != nil {
 		return err
@@ -58,7 +58,7 @@ func CanWrite(file, target string) error {
 	return page.Close() //nolint:wrapcheck // nothing was written
 }
 
-// Write puts text between the marks of a target of the Makefile in a file.
+// Write replaces the text between the marks of a Makefile target in a file.
 func Write(file, target, text string) error {
 	before, after, err := around(file, target)
 	if err != nil {
@@ -72,7 +72,7 @@ func Write(file, target, text string) error {
 	return nil
 }
 
-// around returns what a file holds up to the first mark of a target and from the second on.
+// around returns a file's content up to the first mark of a target and from the second on.
 func around(file, target string) (before, after string, err error) {
 	beginMark, endMark := marks(target)
 	content, err := os.ReadFile(file) //nolint:gosec // the caller names it

@@ -1,6 +1,5 @@
-// Package sharedtest finds the recorded sessions and requests that lie in ../shared, beside
-// the repository. Not every machine has that folder: a test that needs it is skipped there,
-// unless the environment says that it's required.
+// Package sharedtest finds the recorded sessions and requests in ../shared, next to the repository. Tests
+// that need the folder are skipped on machines without it, unless the environment requires it.
 package sharedtest
 
 import (
@@ -10,8 +9,8 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that makes a test fail, not be skipped, if what it
-// needs of ../shared is missing. Its one value is Required.
+// Variable is the environment variable that makes a test fail instead of being skipped if files in ../shared
+// are missing. Its only value is Required.
 const (
 	Variable = "PALIMPSEST_TEST_SHARED"
 	Required = "required"
@@ -27,7 +26,7 @@ func Path(t testing.TB, parts ...string) string {
 	return path
 }
 
-// Files returns the files in ../shared that a pattern matches, at least one, in order.
+// Files returns the files in ../shared that match a pattern, in order. There is at least one.
 func Files(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder(t), filepath.FromSlash(pattern)))
@@ -47,11 +46,11 @@ func folder(t testing.TB) string {
 	return filepath.Join(Repository(t), "..", "shared")
 }
 
-// Repository returns the root of the checkout. It works with -trimpath, which leaves the checkout's
-// path out of the program.
+// Repository returns the root of the checkout. It works with -trimpath, which removes the checkout's path
+// from the program.
 func Repository(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd() // the folder of the package that is tested
+	dir, err := os.Getwd() // the folder of the tested package
 	for ; err == nil; dir = filepath.Dir(dir) {
 		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
 			return dir
@@ -64,7 +63,7 @@ func Repository(t testing.TB) string {
 	return ""
 }
 
-// without ends a test that lacks something of ../shared.
+// without ends a test that lacks files of ../shared.
 func without(t testing.TB, what string) {
 	t.Helper()
 	switch value := os.Getenv(Variable); value {

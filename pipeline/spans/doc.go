@@ -1,7 +1,6 @@
-// Package spans says what a request is doing while it is done: a span for each step, in
-// the trace that its client names or in one of its own. A step that belongs to no request
-// that is traced has no span, and costs no memory.
+// Package spans traces the steps of a request: a span for each step, in the client's trace or in a new one. A
+// step outside a traced request has no span, and costs no memory.
 //
-// A span holds names, numbers and ids. No text that a person or a model has written goes
-// into one, and no error's message, for those can hold such text: an error has a kind.
+// A span holds names, numbers and ids. It never contains text from a person or a model, nor an error message,
+// because that may contain such text. Therefore errors have a kind.
 package spans

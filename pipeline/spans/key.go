@@ -1,10 +1,9 @@
 package spans
 
-// Key names what is noted of a step.
+// Key names an attribute of a step.
 type Key string
 
-// The names that OpenTelemetry has for what is noted: its conventions for HTTP, errors
-// and GenAI.
+// The attribute names of OpenTelemetry's conventions for HTTP, errors and GenAI.
 const (
 	ErrorType = Key("error.type")
 

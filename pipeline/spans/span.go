@@ -13,24 +13,23 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// The kinds of errors that every step can end with.
+// The kinds of errors of steps.
 const (
-	Canceled = "canceled" // who asked for it has left
+	Canceled = "canceled" // the requester has left
 	Timeout  = "timeout"
-	Other    = "_OTHER" // as OpenTelemetry has it: none that is known
+	Other    = "_OTHER" // OpenTelemetry's name for any other kind
 )
 
-// Span is a step while it is done. The zero Span is that of a step that is not traced:
-// all of its methods do nothing.
+// Span is a step in progress. The zero Span belongs to an untraced step, and its methods have no effect.
 type Span struct{ span trace.Span }
 
-// Start begins a step of what ctx belongs to, and returns the context in which the step's
-// own steps begin. Its name is what names are, with spaces between them.
+// Start begins a step within the one in ctx, and returns the context for the new step's own steps. The parts
+// of the name are joined with spaces.
 func Start(ctx context.Context, names ...string) (context.Context, Span) {
 	return start(ctx, trace.SpanKindInternal, names)
 }
 
-// StartCall is Start for a step that another server does.
+// StartCall is Start for a step that another server performs.
 func StartCall(ctx context.Context, names ...string) (context.Context, Span) {
 	return start(ctx, trace.SpanKindClient, names)
 }
@@ -45,10 +44,10 @@ func start(ctx context.Context, kind trace.SpanKind, names []string) (context.Co
 	return ctx, Span{span}                                                //nolint:spancheck // as above
 }
 
-// join returns the name of a step; an empty part is left out at its end.
+// join returns the name of a step, without empty parts at its end.
 func join(names []string) string { return strings.TrimRight(strings.Join(names, " "), " ") }
 
-// Of returns the step that ctx belongs to.
+// Of returns the step in ctx.
 func Of(ctx context.Context) Span {
 	span := trace.SpanFromContext(ctx)
 	if !span.SpanContext().IsSampled() {
@@ -57,8 +56,8 @@ func Of(ctx context.Context) Span {
 	return Span{span}
 }
 
-// In returns ctx as one that belongs to the step. The step may have ended: what is begun
-// later on its behalf belongs to it all the same.
+// In returns ctx with the step. The step may have ended, because later work on its behalf still belongs to
+// it.
 func (s Span) In(ctx context.Context) context.Context {
 	if s.span == nil {
 		return ctx
@@ -76,7 +75,7 @@ func (s Span) End() {
 	}
 }
 
-// EndWith ends the step with the error that it returns, for a defer.
+// EndWith ends the step with an error, for use with defer.
 func (s Span) EndWith(err *error) {
 	if s.span == nil {
 		return
@@ -87,7 +86,7 @@ func (s Span) EndWith(err *error) {
 	s.span.End()
 }
 
-// Fail says that the step failed, and with what kind of error.
+// Fail marks the step as failed with a kind of error.
 func (s Span) Fail(kind string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.String(string(ErrorType), kind))
@@ -95,47 +94,46 @@ func (s Span) Fail(kind string) {
 	}
 }
 
-// String notes a text. An empty one is left out.
+// String sets a text attribute, unless it is empty.
 func (s Span) String(key Key, value string) {
 	if s.span != nil && value != "" {
 		s.span.SetAttributes(attribute.String(string(key), value))
 	}
 }
 
-// Strings notes a list with one text. An empty one is left out.
+// Strings sets a list attribute with one text, unless it is empty.
 func (s Span) Strings(key Key, value string) {
 	if s.span != nil && value != "" {
 		s.span.SetAttributes(attribute.StringSlice(string(key), []string{value}))
 	}
 }
 
-// Int notes a number.
+// Int sets a number attribute.
 func (s Span) Int(key Key, value int) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Int(string(key), value))
 	}
 }
 
-// Seconds notes a number with a fraction.
+// Seconds sets a fractional number attribute.
 func (s Span) Seconds(key Key, value float64) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Float64(string(key), value))
 	}
 }
 
-// Bool notes whether something is so.
+// Bool sets a boolean attribute.
 func (s Span) Bool(key Key, value bool) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Bool(string(key), value))
 	}
 }
 
-// name matches names that programs give, those of models among them: they hold nothing that
-// a person has written.
+// name matches names given by programs, including those of models. They contain no text written by a person.
 var name = expression.New(`^[A-Za-z0-9_.:/@+-]{1,128}$`)
 
-// Name returns a name that a client or a provider has given; empty if it may be more than
-// that, for such a thing must be in no span.
+// Name returns a name from a client or a provider; "" if it may contain other text, which must not be in a
+// span.
 func Name(given string) string {
 	if !name.MatchString(given) {
 		return ""

@@ -8,34 +8,33 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Scope names what makes the spans.
+// Scope is the name of the instrumentation.
 const Scope = "palimpsest"
 
-// schema says which conventions the names of attributes follow: the newest that hold those
-// for GenAI and that OpenTelemetry has for Go.
+// schema is the version of the attributes' naming conventions: the newest with those for GenAI that
+// OpenTelemetry provides for Go.
 const schema = "https://opentelemetry.io/schemas/1.41.0"
 
-// The headers of W3C Trace Context (https://www.w3.org/TR/trace-context/), and what they
-// may have of a client that nobody trusts.
+// The headers of W3C Trace Context (https://www.w3.org/TR/trace-context/), and the limits on those of an
+// untrusted client.
 const (
 	traceparent = "Traceparent"
 	tracestate  = "Tracestate"
 
 	maxTraceparent = 128 // bytes; version 00 has 55
-	maxTracestate  = 512 // as many must be passed on
+	maxTracestate  = 512 // the number that must at least be passed on
 )
 
-// Tracer begins the spans of requests. A nil Tracer begins none.
+// Tracer begins the spans of requests. A nil Tracer disables tracing.
 type Tracer struct{ tracer trace.Tracer }
 
-// NewTracer returns a Tracer whose spans a provider takes.
+// NewTracer returns a Tracer that sends its spans to a provider.
 func NewTracer(provider trace.TracerProvider) *Tracer {
 	return &Tracer{provider.Tracer(Scope, trace.WithSchemaURL(schema))}
 }
 
-// Begin begins the span of a request that has come with a header, in the trace that this
-// names. Its name is what names are, with spaces between them. The context belongs to
-// the trace also where the span is not among those that are kept.
+// Begin begins the span of a request, in the trace from its header. The parts of the name are joined with
+// spaces. The context belongs to the trace even if the span is not sampled.
 func (t *Tracer) Begin(ctx context.Context, header http.Header, names ...string) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -50,16 +49,16 @@ func (t *Tracer) Begin(ctx context.Context, header http.Header, names ...string)
 	return ctx, Span{span}
 }
 
-// Carry writes the trace and the step that ctx belongs to into the header of a request of
-// that step. What the header says of the trace itself, tracestate, stays.
+// Carry writes the trace and step of ctx into the header of that step's request. It keeps the header's
+// tracestate.
 func Carry(ctx context.Context, header http.Header) {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 }
 
-// Clean takes out of a client's header what it says of a trace and must not be passed on: a
-// malformed traceparent, and a tracestate without one or beyond its bounds.
+// Clean removes invalid trace information from a client's header, since it must not be passed on: a malformed
+// traceparent, and a tracestate without one or above its limits.
 func Clean(header http.Header) {
 	if _, has := header[traceparent]; has && !parentIn(header).IsValid() {
 		delete(header, traceparent)
@@ -73,8 +72,7 @@ func Clean(header http.Header) {
 	}
 }
 
-// Trace returns the ids of the trace and the step that ctx belongs to; empty if it belongs
-// to none.
+// Trace returns the ids of the trace and the step in ctx; "" if absent.
 func Trace(ctx context.Context) (traceID, spanID string) {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() {
@@ -83,8 +81,8 @@ func Trace(ctx context.Context) (traceID, spanID string) {
 	return span.TraceID().String(), span.SpanID().String()
 }
 
-// parentIn returns the step that a header names. Its tracestate is not read: spans are not
-// to hold what clients write.
+// parentIn returns the step that a header names. It ignores the tracestate, because spans must not contain
+// text from clients.
 func parentIn(header http.Header) trace.SpanContext {
 	values := header[traceparent]
 	if len(values) != 1 || len(values[0]) > maxTraceparent {

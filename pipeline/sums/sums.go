@@ -1,5 +1,5 @@
-// Package sums reads what the fields of a struct say of the numbers that they hold: where each is stored, what the API and
-// files call it, and what it means.
+// Package sums reads the tags of a struct's number fields: where each number is stored, its name in the API
+// and in files, and its meaning.
 package sums
 
 import (
@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Sum is a number that requests add up to, as the field of a struct describes it in its tags: gorm names the column that
-// stores it, json its name in the API ("-" keeps it out), csv its name in files, and help what it means. SQL, JSON, CSV
-// and the API's description follow from these tags.
+// Sum is a total over requests, as described by the tags of a struct field: gorm names its column, json its
+// name in the API ("-" hides it), csv its name in files, and help its meaning. SQL, JSON, CSV and the API's
+// description are derived from these tags.
 type Sum struct {
 	Column, JSON, CSV, Help string
 
 	index []int
 }
 
-// Of returns the sums of a struct type in the order of its fields, those of embedded structs included.
+// Of returns the sums of a struct type in the order of its fields, including those of embedded structs.
 func Of[T any]() []Sum {
 	var sums []Sum
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -30,15 +30,15 @@ func Of[T any]() []Sum {
 	return sums
 }
 
-// In returns the sum in a pointer to its struct.
+// In returns the sum's value in a pointer to its struct.
 func (s *Sum) In(of any) int64 { return s.field(of).Int() }
 
-// Add adds to the sum in a pointer to its struct.
+// Add adds n to the sum in a pointer to its struct.
 func (s *Sum) Add(to any, n int64) { s.field(to).SetInt(s.In(to) + n) }
 
 func (s *Sum) field(of any) reflect.Value { return reflect.ValueOf(of).Elem().FieldByIndex(s.index) }
 
-// SQL returns a list of what SQL there is for each sum, with % in place of its column.
+// SQL returns a list with a copy of each for every sum, with % replaced by its column.
 func SQL(sums []Sum, each, separator string) string {
 	parts := make([]string, len(sums))
 	for i := range sums {
@@ -47,7 +47,7 @@ func SQL(sums []Sum, each, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// CSV returns the names in files of the sums that have one, and their values in a pointer to their struct.
+// CSV returns the file names of the sums that have one, and their values in a pointer to their struct.
 func CSV(sums []Sum, of any) (names, values []string) {
 	for i := range sums {
 		if sums[i].CSV != "" {

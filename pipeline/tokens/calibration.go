@@ -10,22 +10,20 @@ import (
 const (
 	firstStep  = 0.9 // of the way to the first report
 	laterStep  = 0.4 // of the way to each later one,
-	longest    = 0.1 // but never further than by this share
-	halfTrust  = 500 // tokens of a prompt that moves the factor half as far: providers add to every prompt
+	longest    = 0.1 // but at most by this share
+	halfTrust  = 500 // tokens of a prompt that moves the factor half as far, because providers add to every prompt
 	leastKnown = 0.4 // bounds of every factor
 	mostKnown  = 4.0
-	leastHeard = 0.2 // bounds of the reports that are believed
+	leastHeard = 0.2 // bounds of accepted reports
 	mostHeard  = 8.0
 
 	maxLearnt    = 20_000
 	maxModelName = 200
 )
 
-// Calibration learns, for each workspace, provider and model, how many of the model's
-// tokens one o200k token comes to: a moving average over what the provider
-// reported. What is learned of one model, or of a model at one provider, is never used
-// for another. It is safe for
-// concurrent use and remembers 20,000 factors.
+// Calibration learns, for each workspace, provider and model, the model's tokens per o200k token: a moving
+// average over the provider's reports. It never uses a factor for another model, or for the same model at
+// another provider. It is safe for concurrent use and remembers 20,000 factors.
 type Calibration struct {
 	mu      sync.Mutex
 	factors map[subject]float64
@@ -37,13 +35,13 @@ type subject struct {
 	model     string
 }
 
-// NewCalibration returns a Calibration that has learned nothing.
+// NewCalibration returns an empty Calibration.
 func NewCalibration() *Calibration {
 	return &Calibration{factors: map[subject]float64{}}
 }
 
-// Factor returns how many of the model's tokens one o200k token comes to in a
-// workspace's prompts; before anything is learned, the model's own TokensPerO200k.
+// Factor returns the model's tokens per o200k token in a workspace's prompts, at first the model's
+// TokensPerO200k.
 func (c *Calibration) Factor(workspace tenants.WorkspaceID, model Model) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,9 +51,8 @@ func (c *Calibration) Factor(workspace tenants.WorkspaceID, model Model) float64
 	return prior(model)
 }
 
-// Observe learns from a prompt of estimated o200k tokens for which the provider
-// reported so many of its own. Reports that cannot be meant for the whole prompt
-// are ignored.
+// Observe learns from a prompt of estimated o200k tokens and the provider's own count. It ignores reports
+// that can't be for the whole prompt.
 func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estimatedO200k, reported int) {
 	if estimatedO200k <= 0 || reported <= 0 {
 		return
@@ -72,7 +69,7 @@ func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estima
 	factor, learned := c.factors[subject]
 	if !learned {
 		c.makeRoom()
-		subject.model, subject.provider = strings.Clone(subject.model), strings.Clone(subject.provider) // they may be part of a request
+		subject.model, subject.provider = strings.Clone(subject.model), strings.Clone(subject.provider) // cloned because they may be part of a request
 		factor = prior(model)
 		factor += firstStep * trust * (heard - factor)
 	} else {
@@ -82,7 +79,7 @@ func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estima
 	c.factors[subject] = max(leastKnown, min(mostKnown, factor))
 }
 
-// makeRoom forgets a factor if there are too many; it will be learned again.
+// makeRoom drops a factor if there are too many; it will be learned again.
 func (c *Calibration) makeRoom() {
 	if len(c.factors) < maxLearnt {
 		return

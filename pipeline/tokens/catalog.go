@@ -11,47 +11,46 @@ import (
 	"time"
 )
 
-// embedded is the catalog that this build came with. Each row names its source and the day on
-// which it was read there. What could not be confirmed is left out: a model without a price is
-// one whose price is not published, or not for all who sell it.
+// embedded is the catalog of this build. Each row names its source and the day of its last check. Unconfirmed
+// values are left out. A model has no price if its price is not published, or varies by seller.
 //
 //go:embed catalog.json
 var embedded []byte
 
-// CatalogVersion is the version of the catalog's shape that this build reads.
+// CatalogVersion is the version of the catalog's format that this build reads.
 const CatalogVersion = 1
 
-// The bounds of what is believed in a catalog.
+// The limits for plausible catalogs.
 const (
 	MaxCatalog = 8 << 20 // bytes
 
 	minWindow, maxWindow = 1_000, 100_000_000 // tokens
-	maxPrice             = 10_000             // US dollars for a million tokens
+	maxPrice             = 10_000             // US dollars per million tokens
 	maxFactor            = 100
 	maxLife              = 30 * 24 * time.Hour
 )
 
-// catalogFile is a catalog as it is written.
+// catalogFile is the file format of a catalog.
 type catalogFile struct {
 	Version  int               `json:"version"`
-	Date     day               `json:"date"`     // of its newest row, or a later one
-	Sources  map[string]string `json:"sources"`  // where rows are from, by the name that they use
-	Prefixes []string          `json:"prefixes"` // that routers and clouds put before a name, "openrouter/…"
+	Date     day               `json:"date"`     // of its newest row, or later
+	Sources  map[string]string `json:"sources"`  // sources of rows, by the name in the rows
+	Prefixes []string          `json:"prefixes"` // prefixes of routers and clouds before a name, "openrouter/…"
 	Tools    []catalogTool     `json:"tools"`
 	Models   []catalogModel    `json:"models"`
 }
 
-// provenance is where a row is from.
+// provenance is the source of a row.
 type provenance struct {
 	Source string `json:"source"`
 	Date   day    `json:"date"`
 }
 
-// catalogTool is the price of a tool that a provider runs itself.
+// catalogTool is the price of a tool run by a provider.
 type catalogTool struct {
 	Provider string  `json:"provider"`
 	Tool     string  `json:"tool"`
-	Use      float64 `json:"use"` // US dollars each time
+	Use      float64 `json:"use"` // US dollars per use
 
 	provenance
 }
@@ -61,8 +60,8 @@ type catalogModel struct {
 	Model
 
 	Aliases   []string `json:"aliases,omitempty"`   // other names of the same model
-	Ends      day      `json:"ends,omitzero"`       // last day of its life that its maker has announced
-	Successor string   `json:"successor,omitempty"` // that its maker recommends
+	Ends      day      `json:"ends,omitzero"`       // last day, as announced by its maker
+	Successor string   `json:"successor,omitempty"` // recommended by its maker
 
 	provenance
 }
@@ -86,10 +85,10 @@ func (d day) MarshalText() ([]byte, error) { return []byte(d.at.Format(time.Date
 type Ending struct {
 	Model     string
 	On        time.Time // the day, in UTC
-	Successor string    // recommended by the model's maker; empty if none is
+	Successor string    // recommended by the model's maker; "" if absent
 }
 
-// table is a catalog that can be asked.
+// table is a catalog prepared for lookups.
 type table struct {
 	date     time.Time
 	byName   map[string]Model // under all their names
@@ -99,7 +98,7 @@ type table struct {
 	endings  []ending
 }
 
-// readTable reads a catalog. The error names the row at fault.
+// readTable reads a catalog. The error names the invalid row.
 func readTable(content []byte) (*table, error) {
 	if len(content) > MaxCatalog {
 		return nil, fmt.Errorf("has more than %d bytes", MaxCatalog)
@@ -162,7 +161,7 @@ func (t *table) add(file *catalogFile, row *catalogModel) error {
 	return nil
 }
 
-// validate returns an error if nobody can tell where a row is from.
+// validate returns an error unless a row has a listed source and a plausible date.
 func (p provenance) validate(file *catalogFile) error {
 	if file.Sources[p.Source] == "" {
 		return fmt.Errorf("its source %q is not listed", p.Source)
@@ -173,7 +172,7 @@ func (p provenance) validate(file *catalogFile) error {
 	return nil
 }
 
-// validate returns an error if a model's figures cannot be meant.
+// validate returns an error if a model's figures are implausible.
 func (m Model) validate() error {
 	if m.Provider == "" {
 		return errors.New("has no provider")
@@ -198,7 +197,7 @@ func (m Model) validate() error {
 	return errors.Join(errs...)
 }
 
-// validate returns an error for a price that cannot be meant; none at all is no error.
+// validate returns an error if a price is implausible. A missing price is valid.
 func (p Price) validate() error {
 	if p == (Price{}) {
 		return nil
@@ -227,7 +226,7 @@ func inRange(name string, value, least, most float64) error {
 	return nil
 }
 
-// Endings returns the announced ends of models from a day on, the nearest first.
+// Endings returns the announced ends of models from a day on, earliest first.
 func (m *Models) Endings(from time.Time) []Ending {
 	var endings []Ending
 	for _, ending := range m.current.Load().ends {

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// class says how the tokenizer's pattern sees a character. The pattern knows two
-// kinds of letters: those that may stand in a word's upper-case head and those
-// that may stand in its lower-case tail; many scripts and all marks are both.
+// class is a character's class in the tokenizer's pattern. The pattern has two kinds of letters: those
+// allowed in a word's upper-case head and those in its lower-case tail. Many scripts and all marks are both.
 type class uint8
 
 const (
@@ -20,8 +19,8 @@ const (
 	newline                   // \r \n
 )
 
-// classified is the first character whose class is looked up in Unicode's own
-// tables: all scripts in daily use and all emoji lie before it.
+// classified is the first character whose class is looked up in Unicode's own tables. All scripts in daily
+// use and all emoji come before it.
 const classified = 0x20000
 
 // classes holds the class of every character before classified.
@@ -77,7 +76,7 @@ func (c *classes) at(text string, i int) (class, int) {
 	return classOf(r), size
 }
 
-// classOf returns the class of a character that is in none of our tables.
+// classOf returns the class of a character outside our table.
 func classOf(r rune) class {
 	var found class
 	for _, kind := range kinds() {

@@ -7,15 +7,14 @@ import (
 )
 
 const (
-	// memoBits is the binary logarithm of how many pieces a Counter remembers, at
-	// eight bytes each.
+	// memoBits is the binary logarithm of how many pieces a Counter caches, at eight bytes each.
 	memoBits = 16
 
-	// memoLongest is the longest piece that is remembered, in bytes.
+	// memoLongest is the longest cached piece, in bytes.
 	memoLongest = 64
 )
 
-// tables reads the vocabulary and the classes once for all counters of the process: 5 MB, some 50 ms.
+// tables loads the vocabulary and the classes once for all counters of the process: 5 MB, some 50 ms.
 var tables = sync.OnceValues(func() (*Counter, error) { //nolint:gochecknoglobals // never changed
 	vocabulary, err := newVocabulary()
 	if err != nil {
@@ -24,15 +23,15 @@ var tables = sync.OnceValues(func() (*Counter, error) { //nolint:gochecknoglobal
 	return &Counter{vocabulary: vocabulary, classes: newClasses()}, nil
 })
 
-// Counter counts tokens as the vocabulary o200k_base does. It is safe for
-// concurrent use and takes 512 KB, however much it counts, beside the vocabulary that all share.
+// Counter counts tokens of the vocabulary o200k_base. It is safe for concurrent use and takes a constant 512
+// KB in addition to the shared vocabulary.
 type Counter struct {
 	vocabulary *vocabulary
 	classes    *classes
 	memo       *[1 << memoBits]atomic.Uint64 // by the high bits of a piece's hash: its other bits and its count
 }
 
-// NewCounter returns a counter with a memory of its own. The first one reads the embedded vocabulary.
+// NewCounter returns a counter with an empty cache. The first call reads the embedded vocabulary.
 func NewCounter() (*Counter, error) {
 	shared, err := tables()
 	if err != nil {
@@ -41,10 +40,9 @@ func NewCounter() (*Counter, error) {
 	return &Counter{vocabulary: shared.vocabulary, classes: shared.classes, memo: new([1 << memoBits]atomic.Uint64)}, nil
 }
 
-// Count returns the tokens of an ordinary text: what looks like a special token
-// counts as the characters it is written in. The count is exact but for words and
-// runs of one kind of character above 8 KiB, of which the rest is taken to be
-// like the first 8 KiB. The time is linear in the text.
+// Count returns the tokens of an ordinary text. Special tokens count as plain characters. The count is exact
+// except for words and runs of one kind of character above 8 KiB, whose rest is extrapolated from the first 8
+// KiB. The time is linear in the text.
 func (c *Counter) Count(text string) int {
 	count := 0
 	for i := 0; i < len(text); {
@@ -55,9 +53,8 @@ func (c *Counter) Count(text string) int {
 	return count
 }
 
-// countPiece returns the tokens of one piece. A short one is looked up by its
-// hash first. The whole hash is compared: that two pieces share one happens once
-// in 2^64, and nobody outside this process can know its seed.
+// countPiece returns the tokens of one piece. A short one is looked up by its whole hash first. Two pieces
+// have the same hash with a probability of 2^-64, and only this process knows the seed.
 func (c *Counter) countPiece(piece string) int {
 	if len(piece) == 1 {
 		return 1

@@ -12,32 +12,32 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// What media cost, in o200k tokens as everything else: a prompt's sum is scaled to
-// the model's own. Anthropic documents the rule for images, a token of Claude's for
-// 750 pixels, 1600 at most (https://docs.claude.com/en/docs/build-with-claude/vision);
-// OpenAI's tiles come to two thirds of it to the whole. Documents and sounds are rules
-// of thumb: a page of a PDF has some 50 KB and is read as text and as an image.
+// The cost of media in o200k tokens. A prompt's sum is later scaled to the model's own tokens. Anthropic
+// documents the rule for images, one of Claude's tokens for 750 pixels, 1600 at most
+// (https://docs.claude.com/en/docs/build-with-claude/vision); OpenAI's tiles cost two thirds of that or more,
+// up to the same. The figures for documents and sounds are rules of thumb: a PDF page has some 50 KB and is
+// read as text and as an image.
 const (
-	imageTokens   = 1203 // of the largest image, and of one whose size is unknown: 1600 of Claude's
-	imageEdge     = 1568 // pixels to which a longer edge is scaled down
+	imageTokens   = 1203 // of the largest image, and of one of unknown size: 1600 of Claude's
+	imageEdge     = 1568 // longer edges are scaled down to so many pixels
 	pixelsByToken = 750 * tokensPerO200kClaude
-	imageBytes    = 133 // for one token, where the pixels cannot be read
+	imageBytes    = 133 // per token, for images with unreadable pixels
 
-	documentTokens = 1203 // beside what follows from its size
-	documentBytes  = 40   // for one token
-	soundBytes     = 2000 // for one token: a tenth of a second
-	textBytes      = 4    // for one token
+	documentTokens = 1203 // in addition to the tokens from its size
+	documentBytes  = 40   // per token
+	soundBytes     = 2000 // per token: a tenth of a second
+	textBytes      = 4    // per token
 )
 
-// headerBytes is how far into an image in base64 its pixels are looked for.
+// headerBytes is how much of a base64 image is searched for its dimensions.
 const headerBytes = 256 << 10
 
-// base64From is the length from which a string of base64 characters alone is a
-// payload, not text. Names, ids and hashes are shorter.
+// base64From is the length from which a string of only base64 characters is a payload instead of text. Names,
+// ids and hashes are shorter.
 const base64From = 256
 
-// attachment estimates the tokens of media from their type and size. Texts in
-// them, as of a text document or a search result, are counted.
+// attachment estimates the tokens of media from their type and size. Texts in them, as in a text document or
+// a search result, are counted.
 func (t *tally) attachment(media *conversation.Attachment) int {
 	sum, text, found := 0, 0, false
 	for values := (scanner{raw: media.Raw}); ; {
@@ -64,8 +64,8 @@ func (t *tally) attachment(media *conversation.Attachment) int {
 	}
 }
 
-// fileOf returns the file that a member of an attachment holds. The data of an
-// image, a sound or a PDF are a file however short they are.
+// fileOf returns the file in a member of an attachment. The data of an image, a sound or a PDF are a file
+// regardless of their length.
 func fileOf(name, quoted []byte, mediaType string) (payload, bool) {
 	if file, is := payloadOf(quoted); is {
 		return file, true
@@ -77,7 +77,7 @@ func fileOf(name, quoted []byte, mediaType string) (payload, bool) {
 	return newPayload("", bytes.Trim(quoted, `"`)), true
 }
 
-// isReadable reports whether a model reads what a member of an attachment holds.
+// isReadable reports whether a model reads a member of an attachment.
 func isReadable(name []byte) bool {
 	switch string(name) {
 	case "text", "data", "content", "context", "title", "file_data":
@@ -88,7 +88,7 @@ func isReadable(name []byte) bool {
 
 // payload is a file in base64.
 type payload struct {
-	mediaType string // as a data URL names it
+	mediaType string // from a data URL
 	encoded   []byte // may hold JSON escapes
 	size      int    // bytes after decoding
 }
@@ -97,8 +97,7 @@ func newPayload(mediaType string, encoded []byte) payload {
 	return payload{mediaType: mediaType, encoded: encoded, size: base64.StdEncoding.DecodedLen(len(encoded))}
 }
 
-// payloadOf returns the file that a quoted string holds: a data URL, or nothing
-// but base64.
+// payloadOf returns the file in a quoted string: a data URL, or only base64.
 func payloadOf(quoted []byte) (payload, bool) {
 	content := bytes.Trim(quoted, `"`)
 	if url, is := bytes.CutPrefix(content, []byte("data:")); is {
@@ -114,8 +113,7 @@ func payloadOf(quoted []byte) (payload, bool) {
 	return newPayload("", content), true
 }
 
-// isBase64 reports whether a string of JSON has base64's characters alone, of
-// either alphabet, in lines or not.
+// isBase64 reports whether a JSON string has only base64 characters, of either alphabet, possibly in lines.
 func isBase64(content []byte) bool {
 	for _, b := range content {
 		switch {
@@ -128,7 +126,7 @@ func isBase64(content []byte) bool {
 	return true
 }
 
-// tokens estimates the tokens of a file; its own media type precedes the given one.
+// tokens estimates the tokens of a file. The file's own media type takes precedence over the given one.
 func (p payload) tokens(mediaType string) int {
 	if p.mediaType != "" {
 		mediaType = p.mediaType
@@ -173,7 +171,7 @@ func (p payload) pixels() (image.Config, error) {
 	}
 }
 
-// medium is what a file is to a model.
+// medium is the kind of a file for a model.
 type medium int
 
 const (

@@ -1,18 +1,17 @@
 package tokens
 
 const (
-	// shortPiece is the longest piece, in bytes, whose pairs are searched one by
-	// one. Above it a heap is faster.
+	// shortPiece is the longest piece, in bytes, whose pairs are searched linearly. Above it a heap is
+	// faster.
 	shortPiece = 96
 
-	// longPiece is the longest piece, in bytes, that is counted exactly. Words and
-	// runs of one character can have any length; of a longer one the beginning is
-	// counted and taken for the rest. So a text of one long run costs no more than
-	// any other.
+	// longPiece is the longest piece, in bytes, to count exactly. Words and runs of one character can have
+	// any length. The beginning of a longer one is counted and extrapolated, so that a text of one long run
+	// costs no more than any other.
 	longPiece = 8 << 10
 )
 
-// merged returns how many tokens a piece that is not a token itself has.
+// merged returns the number of tokens in a piece that isn't a token itself.
 func (v *vocabulary) merged(piece string) int {
 	switch {
 	case len(piece) <= shortPiece:
@@ -25,8 +24,8 @@ func (v *vocabulary) merged(piece string) int {
 	}
 }
 
-// mergeShort merges the pair with the lowest rank, the leftmost of several, until
-// no pair is a token.
+// mergeShort repeatedly merges the pair with the lowest rank, the leftmost of several, until no pair is a
+// token.
 func (v *vocabulary) mergeShort(piece string) int {
 	var starts [shortPiece + 1]int // of the parts; the last is the end
 	var ranks [shortPiece]uint32   // ranks[i] of parts i and i+1 as one token

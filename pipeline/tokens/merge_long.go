@@ -2,14 +2,14 @@ package tokens
 
 import "math"
 
-// part is a part of a long piece, named by the byte it begins at.
+// part is a part of a long piece, identified by its first byte.
 type part struct {
 	previous, next int32
 	rank           uint32 // of the part and its next as one token
 }
 
-// mergeLong is mergeShort for long pieces: in a chain of parts with a heap of
-// pairs, so that its time is n log n.
+// mergeLong is mergeShort for long pieces. It uses a linked list of parts and a heap of pairs, so that its
+// time is n log n.
 func (v *vocabulary) mergeLong(piece string) int {
 	parts := make([]part, len(piece))
 	var waiting pairs
@@ -52,8 +52,8 @@ func (v *vocabulary) rankAt(piece string, parts []part, i int32) uint32 {
 	return v.rankOf(piece[i:parts[next].next])
 }
 
-// pairs is a heap of pairs of parts that are tokens: the rank above, where the
-// pair begins below, so that of equal ranks the leftmost comes first.
+// pairs is a heap of pairs of parts that form tokens. The high bits are the rank and the low bits the pair's
+// start, so that the leftmost of equal ranks comes first.
 type pairs []uint64
 
 func (p *pairs) push(rank uint32, at int32) {

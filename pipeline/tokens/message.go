@@ -7,26 +7,26 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// What a provider puts around the parts of a conversation, in tokens. No provider
-// documents it in full; Calibration takes care of the difference.
+// A provider's additions around the parts of a conversation, in tokens. No provider documents them in full;
+// Calibration covers the difference.
 const (
 	aroundMessage = 4 // role and delimiters
-	aroundCall    = 8 // how a call is marked and its arguments are named
-	aroundResult  = 6 // how a result is marked
-	aroundText    = 1 // what parts one text block from the next
+	aroundCall    = 8 // marks of a call and names of its arguments
+	aroundResult  = 6 // marks of a result
+	aroundText    = 1 // separator between text blocks
 )
 
-// ToolInstructions is how many o200k tokens Anthropic puts before the prompt of a
-// request with tools: 346 of Claude's, "tool use system prompt" in
+// ToolInstructions is how many o200k tokens Anthropic adds to the prompt of a request with tools: 346 of
+// Claude's tokens, "tool use system prompt" in
 // https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview.
 const ToolInstructions = 260
 
-// Message estimates the tokens of a message: the first 512 KiB of its texts, calls and
-// results exactly, what follows roughly, the rest as the files media.go, sealed.go and
-// readable.go say. Base64 of media is never counted as text.
+// Message estimates the tokens of a message. The first 512 KiB of its texts, calls and results are counted
+// exactly, the rest of them roughly. Other content is estimated as in media.go, sealed.go and readable.go.
+// Base64 of media never counts as text.
 func (c *Counter) Message(message conversation.Message) int { return c.newTally().message(message) }
 
-// Text estimates the tokens of a text as a message of its own.
+// Text estimates the tokens of a text as a separate message.
 func (c *Counter) Text(text string) int {
 	return c.Message(conversation.UserText(text))
 }
@@ -48,7 +48,7 @@ func (t *tally) block(block *conversation.Block) int {
 	case conversation.Text:
 		sum = aroundText + t.text(block.Text)
 	case conversation.Thinking:
-		// The text may be a summary, or left out, of what the signature seals.
+		// The text may be a summary of the sealed content, or be missing.
 		sum = max(t.text(block.Text), sealedIn(block.Raw))
 	case conversation.ToolCall:
 		sum = aroundCall + t.text(block.Name) + t.text(block.Text)
@@ -64,9 +64,9 @@ func (t *tally) block(block *conversation.Block) int {
 	return sum
 }
 
-// Fixed estimates the tokens of what precedes a conversation in every prompt: a
-// system prompt as a string or a list of blocks, or tool schemas. The contents of
-// JSON strings are counted decoded, as the model reads them; what is exact is as in Message.
+// Fixed estimates the tokens of content before the conversation: a system prompt as a string or a list of
+// blocks, or tool schemas. JSON strings are counted decoded, as the model reads them. The limits of exact
+// counts are those of Message.
 func (c *Counter) Fixed(raw json.RawMessage) int {
 	t := c.newTally()
 	raw = bytes.TrimSpace(raw)

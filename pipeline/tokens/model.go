@@ -5,39 +5,37 @@ import (
 	"time"
 )
 
-// The makers whose models have rules of their own.
+// The makers whose models have special rules.
 const (
 	providerAnthropic = "anthropic"
 	providerOpenAI    = "openai"
 )
 
-// Model is what is known of a model.
+// Model holds the known properties of a model.
 type Model struct {
-	Name     string `json:"name"`     // without vendor, date and suffix; an unknown model's as it was asked for
-	Family   string `json:"family"`   // "claude-opus", "gpt-5.6": few values; empty if the model is unknown
-	Provider string `json:"provider"` // in the catalog its maker, for a request the provider that is asked; empty if unknown
-	Known    bool   `json:"-"`        // is in the catalog, or has a window of its own
+	Name     string `json:"name"`     // without vendor, date and suffix; the requested name for an unknown model
+	Family   string `json:"family"`   // "claude-opus", "gpt-5.6": few values; "" if the model is unknown
+	Provider string `json:"provider"` // in the catalog its maker, for a request the provider that is asked; "" if unknown
+	Known    bool   `json:"-"`        // is in the catalog, or has an overridden window
 
 	Window     int `json:"window"`               // tokens of prompt and answer together
-	LongWindow int `json:"longWindow,omitempty"` // the window that can be asked for in its place; 0 if none
-	MaxInput   int `json:"maxInput,omitempty"`   // tokens of the prompt, where that is less than Window; 0: as many
-	MaxOutput  int `json:"maxOutput"`            // tokens of the answer; 0: not known
+	LongWindow int `json:"longWindow,omitempty"` // optional window on request; 0 if absent
+	MaxInput   int `json:"maxInput,omitempty"`   // tokens of the prompt if less than Window; 0 if the same
+	MaxOutput  int `json:"maxOutput"`            // tokens of the answer; 0 if unknown
 
-	Price Price `json:"price,omitzero"` // zero where it is not known
+	Price Price `json:"price,omitzero"` // zero if unknown
 
-	// TokensPerO200k is how many tokens of the model one o200k token comes to,
-	// before anything has been learned of it.
+	// TokensPerO200k is the model's number of tokens per o200k token, before calibration.
 	TokensPerO200k float64 `json:"tokensPerO200k,omitempty"`
 
-	// BoundThinking says that thinking is bound to all that precedes it: after an
-	// edit before it the provider must be told to drop it.
+	// BoundThinking means that thinking is bound to all content before it, so that after an edit there the
+	// provider must be told to drop the thinking.
 	BoundThinking bool `json:"boundThinking,omitempty"`
 
-	// ThinksUnasked says that the model thinks where a request does not say
-	// whether it should.
+	// ThinksUnasked means that the model thinks unless a request turns it off.
 	ThinksUnasked bool `json:"thinksUnasked,omitempty"`
 
-	// Moving says that the name stands for another model from time to time: "gemini-flash-latest".
+	// Moving means that the name refers to different models over time: "gemini-flash-latest".
 	Moving bool `json:"moving,omitempty"`
 
 	Cache Cache `json:"cache,omitzero"`
@@ -45,20 +43,19 @@ type Model struct {
 	Rates
 }
 
-// Rates are how many times the price tokens cost in a tier of service or speed, and if they are
-// processed in a region; "*" is every region.
+// Rates are factors on the price, by tier of service or speed, and by processing region; "*" is every region.
 type Rates struct {
 	Tiers   map[string]float64 `json:"tiers,omitempty"`
 	Regions map[string]float64 `json:"regions,omitempty"`
 }
 
-// Cache is how a provider keeps the prompts of a model.
+// Cache describes a provider's prompt cache for a model.
 type Cache struct {
-	Min   int    `json:"min,omitempty"`   // tokens of the shortest prefix that it keeps; 0: not known
-	Lives []Life `json:"lives,omitempty"` // for how long it keeps one unused: unasked, and what can be asked for
+	Min   int    `json:"min,omitempty"`   // tokens of the shortest cached prefix; 0 if unknown
+	Lives []Life `json:"lives,omitempty"` // lifetimes of an unused prefix: the default, and those on request
 }
 
-// Life is for how long a prompt is kept, as "5m".
+// Life is the lifetime of a cached prompt, as "5m".
 type Life struct{ time.Duration }
 
 // UnmarshalText reads a duration.
@@ -70,7 +67,7 @@ func (l *Life) UnmarshalText(text []byte) (err error) {
 // MarshalText writes a duration.
 func (l Life) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// Usual returns for how long a prompt is kept that asks for nothing; otherwise if that is not known.
+// Usual returns the lifetime of a prompt without a requested one; otherwise if unknown.
 func (c Cache) Usual(otherwise time.Duration) time.Duration {
 	if len(c.Lives) == 0 {
 		return otherwise
@@ -78,7 +75,7 @@ func (c Cache) Usual(otherwise time.Duration) time.Duration {
 	return c.Lives[0].Duration
 }
 
-// Longest returns the longest time that a prompt can be kept; otherwise if that is not known.
+// Longest returns the longest available lifetime of a prompt; otherwise if unknown.
 func (c Cache) Longest(otherwise time.Duration) time.Duration {
 	longest := time.Duration(0)
 	for _, life := range c.Lives {
@@ -87,20 +84,19 @@ func (c Cache) Longest(otherwise time.Duration) time.Duration {
 	return cmp.Or(longest, otherwise)
 }
 
-// The window that is shown for a model nobody knows.
+// The displayed window of an unknown model.
 const unknownWindow = 128_000
 
-// What one o200k token comes to in the models' own tokens. For Claude, measured
-// over real sessions; most of OpenAI's models use o200k themselves.
+// The models' own tokens per o200k token. For Claude, measured over real sessions; most of OpenAI's models
+// use o200k themselves.
 const (
 	tokensPerO200kClaude = 1.33
 	tokensPerO200kOther  = 1
 )
 
-// InputLimit returns how many tokens a prompt may have if reserved tokens are
-// wanted for the answer: the provider's limit on input where it has one, else
-// what the reserve leaves of the window, but at least half of it. It is 0 for an
-// unknown model: nobody knows when its prompts are too long.
+// InputLimit returns how many tokens a prompt may have if reserved tokens are needed for the answer: the
+// provider's limit on input if it has one, otherwise the window minus the reserve, but at least half of the
+// window. It is 0 for an unknown model, because its limit is unknown.
 func (m Model) InputLimit(reserved int) int {
 	if !m.Known {
 		return 0
@@ -114,15 +110,14 @@ func (m Model) InputLimit(reserved int) int {
 	return max(m.Window-max(0, reserved), m.Window/2)
 }
 
-// WithWindow returns the model with a context window of n tokens, which makes it
-// known.
+// WithWindow returns the model with a context window of n tokens, which makes it known.
 func (m Model) WithWindow(n int) Model {
 	m.Window, m.MaxInput, m.Known = n, 0, true
 	return m
 }
 
-// WithLongWindow returns the model with the long window that was asked for, by
-// the suffix [1m] or a beta header; a model without one stays as it is.
+// WithLongWindow returns the model with its long window, as requested by the suffix [1m] or a beta header. A
+// model without one is returned unchanged.
 func (m Model) WithLongWindow() Model {
 	if m.LongWindow > m.Window {
 		return m.WithWindow(m.LongWindow)
@@ -130,8 +125,8 @@ func (m Model) WithLongWindow() Model {
 	return m
 }
 
-// WithPrice returns the model with a price in place of the one that is listed. What the price leaves
-// out of caches, and of long prompts, follows from the listed one. A price of 0 is free.
+// WithPrice returns the model with a price that replaces the listed one. Missing prices of caches and of long
+// prompts are derived from the listed one. A price of 0 means free.
 func (m Model) WithPrice(price Price) Model {
 	if listed := m.Price; listed.Input > 0 {
 		of := listed.times(price.Input / listed.Input)
@@ -144,7 +139,7 @@ func (m Model) WithPrice(price Price) Model {
 	return m
 }
 
-// complete returns a model of the catalog with everything that follows from the rest.
+// complete returns a catalog model with all derived values.
 func (m Model) complete() Model {
 	m.Known = true
 	m.Price = m.Price.complete(m.Provider)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Models knows models by their names. It is safe for concurrent use.
+// Models finds models by their names. It is safe for concurrent use.
 type Models struct {
 	current   atomic.Pointer[table]
 	overrides []Model
 }
 
-// NewModels returns the models of the embedded catalog. Overrides are added to it, or
-// replace those of the same name; fields that are zero follow from the rest or
-// are not known. The error names an override without a name or a window.
+// NewModels returns the models of the embedded catalog. Overrides are added to it, or replace those with the
+// same name. Zero fields of an override are derived from the others or unknown. The error names an override
+// without a name or a window.
 func NewModels(overrides ...Model) (*Models, error) {
 	models := &Models{overrides: overrides}
 	for i, model := range overrides {
@@ -30,8 +30,8 @@ func NewModels(overrides ...Model) (*Models, error) {
 	return models, nil
 }
 
-// Replace puts another catalog in the place of the one that holds. One that has a fault, or is
-// older, changes nothing: the error says what is wrong with it.
+// Replace replaces the catalog, unless the new one is invalid or older. In that case it only returns an
+// error.
 func (m *Models) Replace(catalog []byte) error {
 	read, err := readTable(catalog)
 	if err != nil {
@@ -47,10 +47,10 @@ func (m *Models) Replace(catalog []byte) error {
 	return nil
 }
 
-// Lookup returns the model that a request names, under the names that providers, clouds, routers
-// and local servers give it (see find). Names that only look alike are other models: "gpt-5.7" is
-// no "gpt-5", and "gpt-4o-audio-preview" no "gpt-4o". The suffix "[1m]" asks for the long window.
-// A name that is not in the catalog gives a model that is not Known.
+// Lookup returns the model that a request names, under the names of providers, clouds, routers and local
+// servers (see find). Similar names are different models: "gpt-5.7" is not "gpt-5", and
+// "gpt-4o-audio-preview" is not "gpt-4o". The suffix "[1m]" selects the long window. For a name outside the
+// catalog, the model is not Known.
 func (m *Models) Lookup(name string) Model {
 	bare, long := strings.CutSuffix(strings.ToLower(strings.TrimSpace(name)), "[1m]")
 	if len(bare) > maxModelName {
@@ -66,15 +66,15 @@ func (m *Models) Lookup(name string) Model {
 	return model
 }
 
-// Overrides are what holds for models in place of what the catalog says, by the names that requests
-// ask for or that the catalog has. The zero value overrides nothing.
+// Overrides replace the catalog's values of models, by the names in requests or in the catalog. The zero
+// value has no effect.
 type Overrides struct {
 	Windows map[string]int
 	Outputs map[string]int // longest answers
 	Prices  map[string]Price
 }
 
-// On returns a model, which is asked for by a name, with what is overridden of it.
+// On returns a model, requested under a name, with its overrides applied.
 func (o Overrides) On(model Model, name string) Model {
 	if window := cmp.Or(o.Windows[name], o.Windows[model.Name]); window > 0 {
 		model = model.WithWindow(window)
@@ -90,20 +90,20 @@ func (o Overrides) On(model Model, name string) Model {
 	return model
 }
 
-// Ending returns the announced end of the model that a request names; ok is false if none is.
+// Ending returns the announced end of the model that a request names; ok is false if absent.
 func (m *Models) Ending(name string) (ending Ending, ok bool) {
 	ending, ok = m.current.Load().ends[m.Lookup(name).Name]
 	return ending, ok
 }
 
-// ToolUse returns what one use of a tool costs that a provider runs itself, in US dollars. isListed is false if the
-// catalog doesn't have it: price is 0 then.
+// ToolUse returns the price of one use of a provider's tool, in US dollars. isListed is false if the catalog
+// lacks the tool; price is 0 in that case.
 func (m *Models) ToolUse(provider, tool string) (price float64, isListed bool) {
 	price, isListed = m.current.Load().uses[[2]string{provider, tool}]
 	return price, isListed
 }
 
-// DearestToolUse returns what one use of the dearest listed tool costs, in US dollars.
+// DearestToolUse returns the price of one use of the most expensive listed tool, in US dollars.
 func (m *Models) DearestToolUse() float64 {
 	dearest := 0.0
 	for _, price := range m.current.Load().uses {
@@ -112,9 +112,8 @@ func (m *Models) DearestToolUse() float64 {
 	return dearest
 }
 
-// unknown returns what is assumed of a model that is not in the catalog. Claude's newer
-// models think unasked and bind their thinking, and the older ones do not mind
-// being told.
+// unknown returns the assumptions about a model outside the catalog. Claude's newer models think without
+// being asked and bind their thinking, and the older ones accept the corresponding options.
 func unknown(name string) Model {
 	model := Model{Name: name, Window: unknownWindow, TokensPerO200k: tokensPerO200kOther}
 	if strings.HasPrefix(name, "claude-") {

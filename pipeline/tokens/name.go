@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// find finds a model under a name in small letters. It takes off what says where or how a model
-// runs, and nothing that could make it another one:
+// find finds a model by a lowercase name. It removes parts that say where or how a model runs, and only parts
+// that can't change which model it is:
 //
-//   - who sells it, and by which of its APIs: "openrouter/anthropic/…", "models/…", "bedrock/us-east-1/…",
+//   - the seller and its API: "openrouter/anthropic/…", "models/…", "bedrock/us-east-1/…",
 //     "bedrock/converse/…", "us.anthropic.…-v1:0", "projects/…/publishers/google/models/…",
 //     "accounts/fireworks/models/…", "databricks-…"
-//   - a day: "-20250929", "@20250929", and "-2024-08-06" of the makers who write it so
+//   - a day: "-20250929", "@20250929", and "-2024-08-06" of the makers who write it that way
 //   - "-latest", OpenRouter's ":beta" and its like, Claude's "-thinking" and "-fast"
-//   - how a local server has packed it: "-awq", "-q4_k_m"
+//   - a local server's packing: "-awq", "-q4_k_m"
 //
-// Every other name of a model is in the catalog, among its aliases.
+// All other names of a model are aliases in the catalog.
 func (t *table) find(name string) (Model, bool) {
 	name, isTuned := strings.CutPrefix(name, "ft:")
 	if isTuned {
@@ -37,7 +37,7 @@ func (t *table) find(name string) (Model, bool) {
 	return model, known
 }
 
-// unsold takes off who sells a model.
+// unsold removes the seller of a model.
 func (t *table) unsold(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name[strings.LastIndexByte(name, '/')+1:]
@@ -56,7 +56,7 @@ func (t *table) unsold(name string) string {
 	}
 }
 
-// withPoint writes the version in a name of Fireworks with a point: "deepseek-v3p2".
+// withPoint replaces the "p" in a version of Fireworks by a point: "deepseek-v3p2".
 func withPoint(name string) string {
 	for at := 1; at < len(name)-1; at++ {
 		if name[at] == 'p' && isNumber(name[at-1:at]) && isNumber(name[at+1:at+2]) {
@@ -66,7 +66,7 @@ func withPoint(name string) string {
 	return name
 }
 
-// undotted takes off what Amazon Bedrock puts around a name: "us.anthropic.…-v1:0".
+// undotted removes Amazon Bedrock's additions to a name: "us.anthropic.…-v1:0".
 func undotted(name string) string {
 	rest := name
 	if first, after, found := strings.Cut(rest, "."); found && isRegion(first) {
@@ -97,7 +97,7 @@ func undotted(name string) string {
 	return rest
 }
 
-// isRegion reports whether a part of a name says where a model runs.
+// isRegion reports whether a part of a name is a region.
 func isRegion(part string) bool {
 	zone, rest, isLong := strings.Cut(part, "-")
 	switch zone {
@@ -122,8 +122,7 @@ func versionLast(name string) string {
 	return strings.Join(append(sorted, parts[numbers+1:]...), "-")
 }
 
-// bare finds a model under its own name, or under it with one of the endings that leave it the
-// same model.
+// bare finds a model by its own name, or by that name with an ending that does not change the model.
 func (t *table) bare(name string) (Model, bool) {
 	if model, known := t.byName[name]; known {
 		return model, true
@@ -140,14 +139,14 @@ func (t *table) bare(name string) (Model, bool) {
 	return Model{}, false
 }
 
-// ending is what may follow the name of a model.
+// ending is an optional ending of a model's name.
 type ending struct {
 	cut func(name string) (rest string, is bool)
-	of  string // providers whose models it may follow; empty: every one's
+	of  string // providers whose models may have it; "" for all
 	as  func(Model) Model
 }
 
-// endings returns what may follow a name.
+// endings returns the optional endings of names.
 func endings() []ending {
 	return []ending{
 		{cut: cutWord("-latest", "@latest", "@default", ":latest", ":beta", ":online", ":thinking", ":extended", ":nitro", ":floor", ":exacto", ":cloud", "-cloud"), as: same},
@@ -166,7 +165,7 @@ func endings() []ending {
 
 func same(m Model) Model { return m }
 
-// unpriced returns a model as someone runs it whose price nobody lists.
+// unpriced returns a model without a price, since someone runs it at an unlisted one.
 func unpriced(m Model) Model { m.Price = Price{}; return m }
 
 func cutWord(words ...string) func(string) (string, bool) {
@@ -180,7 +179,7 @@ func cutWord(words ...string) func(string) (string, bool) {
 	}
 }
 
-// cutDay takes off a day that is one.
+// cutDay cuts a valid day.
 func cutDay(before, layout string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		at := len(name) - len(layout) - len(before)
@@ -192,7 +191,7 @@ func cutDay(before, layout string) func(string) (string, bool) {
 	}
 }
 
-// cutPacking takes off how a model's weights are packed: "-fp8", ":32b-instruct-q4_k_m".
+// cutPacking cuts the packing of a model's weights: "-fp8", ":32b-instruct-q4_k_m".
 func cutPacking(name string) (string, bool) {
 	at := strings.LastIndexAny(name, "-:")
 	if at <= 0 {
@@ -221,7 +220,7 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// inTier returns a model that a name asks for in a tier; without a price if the tier has none.
+// inTier returns a model with the price of a tier, or without a price if the tier is unlisted.
 func (m Model) inTier(tier string) Model {
 	factor, known := m.Tiers[tier]
 	if !known {
@@ -229,6 +228,6 @@ func (m Model) inTier(tier string) Model {
 	}
 	m.Price = m.Price.times(factor)
 	m.Tiers = maps.Clone(m.Tiers)
-	m.Tiers[tier] = 1 // is in the price
+	m.Tiers[tier] = 1 // already included in the price
 	return m
 }

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Price is what a model's tokens cost, in US dollars for a million of them. In a request
-// with more than LongAbove tokens of prompt all of them cost LongInput and LongOutput times as
-// much; 0: prompts of every length cost the same. See https://developers.openai.com/api/docs/pricing
-// and https://platform.claude.com/docs/en/about-claude/pricing.
+// Price is the price of a model's tokens, in US dollars per million. In a request with more than LongAbove
+// prompt tokens, all tokens cost LongInput and LongOutput times as much; a LongAbove of 0 turns that off. See
+// https://developers.openai.com/api/docs/pricing and
+// https://platform.claude.com/docs/en/about-claude/pricing.
 type Price struct {
 	Input        float64 `json:"input"`
 	Output       float64 `json:"output"`
@@ -16,14 +16,14 @@ type Price struct {
 	CacheWrite   float64 `json:"cacheWrite,omitempty"`
 	CacheWrite1h float64 `json:"cacheWrite1h,omitempty"` // kept for an hour
 
-	Free bool `json:"free,omitempty"` // they cost nothing
+	Free bool `json:"free,omitempty"` // the tokens cost nothing
 
 	LongAbove  int     `json:"longAbove,omitempty"`
-	LongInput  float64 `json:"longInput,omitempty"` // of the cache, too
+	LongInput  float64 `json:"longInput,omitempty"` // applies to the cache, too
 	LongOutput float64 `json:"longOutput,omitempty"`
 }
 
-// Of returns the price of a request with so many tokens of prompt, whatever its length.
+// Of returns the price of a request with the given prompt length. The result no longer depends on the length.
 func (p Price) Of(prompt int) Price {
 	if p.LongAbove > 0 && prompt > p.LongAbove {
 		p.Input, p.CacheRead, p.Output = p.Input*p.LongInput, p.CacheRead*p.LongInput, p.Output*p.LongOutput
@@ -33,26 +33,26 @@ func (p Price) Of(prompt int) Price {
 	return p
 }
 
-// times returns the price at so many times of it.
+// times returns the price multiplied by a factor.
 func (p Price) times(factor float64) Price {
 	p.Input, p.Output, p.CacheRead = p.Input*factor, p.Output*factor, p.CacheRead*factor
 	p.CacheWrite, p.CacheWrite1h = p.CacheWrite*factor, p.CacheWrite1h*factor
 	return p
 }
 
-// dearest is by how much a tier may raise a price that is not listed: no provider asks for more,
-// see https://openai.com/api-fast-mode/.
+// dearest is the assumed factor of an unlisted tier: no provider charges more, see
+// https://openai.com/api-fast-mode/.
 const dearest = 2.5
 
-// Terms are on what terms tokens are processed: the tier of service or speed, and the region, as
-// requests and answers name them. Empty: the usual ones.
+// Terms are the processing terms of tokens: the tier of service or speed, and the region, as requests and
+// answers name them. Empty means the usual ones.
 type Terms struct {
 	Tier   string
 	Region string
 }
 
-// On returns the price of a model's tokens on some terms. A tier that is not listed counts as the
-// dearest, but for the usual ones and those that cost less: of these nothing is taken off.
+// On returns the price of a model's tokens under some terms. An unlisted tier has the highest factor, except
+// usual and cheaper tiers, which have no discount.
 func (m Model) On(terms Terms) Price {
 	factor := 1.0
 	switch listed, known := m.Tiers[terms.Tier]; {
@@ -70,7 +70,7 @@ func (m Model) On(terms Terms) Price {
 	return m.Price.times(factor)
 }
 
-// isUsual reports whether a tier costs what the list says, or less.
+// isUsual reports whether a tier costs at most the list price.
 func isUsual(tier string) bool {
 	switch tier {
 	case "", "auto", "default", "standard", "standard_only", "on_demand", "flex", "batch", "scale":
@@ -79,9 +79,8 @@ func isUsual(tier string) bool {
 	return false
 }
 
-// MicroUSD returns what tokens cost in millionths of a US dollar. Each token
-// counts in one of the five kinds; input is what came neither from the cache nor
-// went into it.
+// MicroUSD returns the price of tokens in millionths of a US dollar. Each token counts in one of the five
+// kinds; input excludes tokens read from or written to the cache.
 func (p Price) MicroUSD(input, cacheRead, cacheWrite5m, cacheWrite1h, output int) int64 {
 	p = p.Of(input + cacheRead + cacheWrite5m + cacheWrite1h)
 	sum := p.Input*float64(input) + p.Output*float64(output) + p.CacheRead*float64(cacheRead) +
@@ -89,8 +88,8 @@ func (p Price) MicroUSD(input, cacheRead, cacheWrite5m, cacheWrite1h, output int
 	return int64(math.Round(sum))
 }
 
-// complete returns a price without gaps: what a provider has no price of its own
-// for costs as much as input. Anthropic's writes for an hour cost twice as much.
+// complete returns a price without gaps: kinds without a price cost the same as input. Anthropic's one-hour
+// cache writes cost twice as much.
 func (p Price) complete(provider string) Price {
 	if p.CacheRead == 0 {
 		p.CacheRead = p.Input

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// json estimates the tokens of a JSON value as a model reads it: without white
-// space around its tokens and without cache markers, strings decoded, payloads by
-// their kind and length.
+// json estimates the tokens of a JSON value as a model reads it: with decoded strings, without white space
+// around tokens and without cache markers. Payloads are estimated by their kind and length.
 func (t *tally) json(raw json.RawMessage) int {
 	var text strings.Builder
 	sum, mediaType := 0, ""
@@ -38,7 +37,7 @@ func (t *tally) json(raw json.RawMessage) int {
 	}
 }
 
-// isType reports whether a member names the type of a file beside it.
+// isType reports whether a member names the type of a file next to it.
 func isType(name []byte) bool {
 	switch string(name) {
 	case "media_type", "mime_type", "mimeType", "type":
@@ -47,7 +46,7 @@ func isType(name []byte) bool {
 	return false
 }
 
-// isSeal reports whether a member holds what only the provider can read.
+// isSeal reports whether a member holds content that only the provider can read.
 func isSeal(name []byte) bool {
 	switch string(name) {
 	case "signature", "encrypted_content", "encrypted_index":

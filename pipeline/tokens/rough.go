@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// exactBytes is how much text of one message, or of one part before the messages, is
-	// counted exactly. Merging what the vocabulary does not know is ten times slower than
-	// the rest of reading a request, so texts made of nothing else have a bound.
+	// exactBytes is how much text of one message, or of one part before the messages, is counted exactly.
+	// Merging unknown text is ten times slower than the rest of reading a request, so texts made only of it
+	// need a limit.
 	exactBytes = 512 << 10
 
-	// unknownBytes and foreignBytes are how many bytes of a piece that is not a token itself
-	// are taken for one token where texts are counted roughly, in ASCII and in other scripts.
+	// unknownBytes and foreignBytes are the assumed bytes per token in a piece that isn't a token itself,
+	// when texts are counted roughly, in ASCII and in other scripts.
 	unknownBytes = 3
 	foreignBytes = 4
 )
 
-// tally counts the texts of one message: exactly until it has seen so many bytes, roughly
-// from then on. What it returns depends on the texts alone.
+// tally counts the texts of one message: exactly up to a number of bytes, and roughly beyond. Its counts
+// depend only on the texts.
 type tally struct {
 	*Counter
 	exact int // bytes left
@@ -28,8 +28,8 @@ type tally struct {
 // newTally returns a tally that begins with exact counts.
 func (c *Counter) newTally() *tally { return &tally{Counter: c, exact: exactBytes} }
 
-// Rough estimates the tokens of a message as Message does, but counts no text exactly: it
-// costs the same for any text.
+// Rough estimates the tokens of a message as Message does, but counts no text exactly, so that its cost is
+// the same for any text.
 func (c *Counter) Rough(message conversation.Message) int {
 	rough := &tally{Counter: c}
 	return rough.message(message)
@@ -55,7 +55,7 @@ func (t *tally) text(text string) int {
 	return count
 }
 
-// roughPiece returns the tokens of one piece without merging any.
+// roughPiece returns the tokens of one piece without merging.
 func (c *Counter) roughPiece(piece string) int {
 	if len(piece) == 1 || c.vocabulary.rankOf(piece) != unranked {
 		return 1

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// kindOfToken says what a token of JSON is.
+// kindOfToken is the kind of a JSON token.
 type kindOfToken int
 
 const (
@@ -16,8 +16,8 @@ const (
 	other                   // a bracket, comma or colon, or a number or literal
 )
 
-// scanner goes through the tokens of a JSON value, white space left out. It
-// expects valid JSON and ends early, without harm, where it is not valid.
+// scanner iterates over the tokens of a JSON value, without white space. Invalid JSON ends it early and does
+// no harm.
 type scanner struct {
 	raw  []byte
 	at   int
@@ -55,7 +55,7 @@ func (s *scanner) next() (token []byte, kind kindOfToken) {
 	return token, stringValue
 }
 
-// skip leaves out the value of the member whose name was the last token.
+// skip skips the value of the member whose name was the last token.
 func (s *scanner) skip() {
 	depth := 0
 	for {
@@ -76,8 +76,7 @@ func (s *scanner) skip() {
 	}
 }
 
-// elements yields the elements of a list. It expects valid JSON and ends early, without harm,
-// where it is not.
+// elements yields the elements of a list. Invalid JSON ends it early and does no harm.
 func elements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		depth, start := 0, 0
@@ -110,7 +109,7 @@ func elements(raw []byte) iter.Seq[json.RawMessage] {
 	}
 }
 
-// stringEnd returns the index behind the string that begins at i.
+// stringEnd returns the index after the string that begins at i.
 func stringEnd(raw []byte, i int) int {
 	for end := i + 1; end < len(raw); {
 		quote := bytes.IndexByte(raw[end:], '"')

@@ -2,12 +2,12 @@ package tokens
 
 import "encoding/json"
 
-// Reasoning that a provider seals, and hands out to be sent back, is as long as
-// the text in it: in the few signatures of Claude's thinking that were seen with
-// the whole text beside them, it was that text's bytes and sealEnvelope in base64.
+// Sealed reasoning, which a provider hands out to be sent back, is as long as its text: in a few samples of
+// Claude's thinking with a visible whole text, the signature was that text plus sealEnvelope bytes, in
+// base64.
 const (
 	sealEnvelope     = 175 // bytes
-	sealedTokenBytes = 4   // of sealed text for one token
+	sealedTokenBytes = 4   // of sealed text per token
 )
 
 // sealed estimates the tokens of a sealed payload from its length in base64.
@@ -15,7 +15,7 @@ func sealed(length int) int {
 	return max(0, length*3/4-sealEnvelope) / sealedTokenBytes
 }
 
-// sealedIn estimates the tokens of what a block of thinking or reasoning seals.
+// sealedIn estimates the tokens of the sealed content in a block of thinking or reasoning.
 func sealedIn(raw json.RawMessage) int {
 	var block struct {
 		Signature string `json:"signature"`         // Anthropic: thinking

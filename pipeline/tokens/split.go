@@ -2,9 +2,8 @@ package tokens
 
 import "unicode/utf8"
 
-// piece returns where the piece of text that begins at i ends. Pieces are what
-// o200k_base's pattern cuts a text into before it looks for tokens; no token
-// reaches beyond a piece. The pattern's alternatives, in its order:
+// piece returns where the piece of text that begins at i ends. o200k_base's pattern splits a text into pieces
+// before it looks for tokens, so no token spans two pieces. The pattern's alternatives, in its order:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -14,8 +13,7 @@ import "unicode/utf8"
 //	\s+(?!\S)
 //	\s+
 //
-// The time is linear in the text: what is looked at for nothing belongs to the
-// next piece.
+// The time is linear in the text, because text examined in vain belongs to the next piece.
 func (c *classes) piece(text string, i int) int {
 	if end := plainWord(text, i); end > 0 {
 		return end
@@ -38,9 +36,8 @@ func (c *classes) piece(text string, i int) int {
 	return c.blank(text, i)
 }
 
-// plainWord returns the end of what most pieces are, with less work: an ASCII word
-// with at most one capital, at its head, and a space before it or none. It
-// returns 0 for everything else.
+// plainWord returns the end of the most common kind of piece with less work: an ASCII word with at most one
+// capital, at its start, and optionally a space before it. It returns 0 for all other pieces.
 func plainWord(text string, i int) int {
 	if text[i] == ' ' {
 		i++
@@ -70,8 +67,7 @@ func isCapital(b byte) bool { return b-'A' <= 'Z'-'A' }
 
 func isSmall(b byte) bool { return b-'a' <= 'z'-'a' }
 
-// prefixed returns the end of a word whose first letter, at next, stands behind
-// one other character; 0 if there is no word.
+// prefixed returns the end of a word whose first letter, at next, follows one other character; 0 if absent.
 func (c *classes) prefixed(text string, i, next int, first class) int {
 	if next < len(text) {
 		if following, _ := c.at(text, next); following&(letter|mark) != 0 {
@@ -89,9 +85,8 @@ func (c *classes) prefixed(text string, i, next int, first class) int {
 	return end
 }
 
-// word returns the end of the word that begins at i, its head in upper case and
-// its tail in lower case, and whether it has a tail. The text at i must be a
-// letter or a mark.
+// word returns the end of the word that begins at i, its head in upper case and its tail in lower case, and
+// whether it has a tail. The text at i must be a letter or a mark.
 func (c *classes) word(text string, i int) (end int, tailed bool) {
 	end, lastBoth := i, 0 // lastBoth: where a tail could begin at the latest, and end
 	for end < len(text) {
@@ -122,8 +117,7 @@ func (c *classes) word(text string, i int) (end int, tailed bool) {
 	}
 }
 
-// contracted returns the end of a word together with an English contraction that
-// follows it at i.
+// contracted returns the end of a word including an English contraction at i.
 func contracted(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
 		return i
@@ -159,8 +153,8 @@ func (c *classes) digits(text string, i int) int {
 	return i
 }
 
-// punctuation returns the end of a run of other characters, with a space before
-// it and line ends or slashes behind it; 0 if absent at i.
+// punctuation returns the end of a run of other characters, with an optional space before it and line ends or
+// slashes after it; 0 if absent at i.
 func (c *classes) punctuation(text string, i int) int {
 	start := i
 	if text[i] == ' ' {
@@ -183,8 +177,8 @@ func (c *classes) punctuation(text string, i int) int {
 	return end
 }
 
-// blank returns the end of a run of white space: behind its last line end, or
-// before its last character if something follows, which that belongs to.
+// blank returns the end of a run of white space: after its last line end, or before its last character if
+// text follows, because that character belongs to the next piece.
 func (c *classes) blank(text string, i int) int {
 	end, last, line := i, i, 0
 	for end < len(text) {

@@ -11,9 +11,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The vocabulary's file is packed with zstd. It holds the length of each token, in a byte, by
-// rank, and then the tokens. As tiktoken publishes them they take four times the space in the
-// program. TestVocabularyIsThatOfTiktoken writes it.
+// The vocabulary's file is compressed with zstd. It holds the length of each token as a byte, by rank, and
+// then the tokens. tiktoken's own format would take four times the space in the program.
+// TestVocabularyIsThatOfTiktoken writes the file.
 const (
 	vocabularyFile = "o200k_base.zst"
 	vocabularySize = 199_998
@@ -23,22 +23,21 @@ const (
 //go:embed o200k_base.zst
 var packedVocabulary []byte
 
-// unranked is the rank of what is not a token. It is above all ranks.
+// unranked is the rank of text that isn't a token. It is above all ranks.
 const unranked = math.MaxUint32
 
-// vocabulary knows the rank of each token: how early it is merged. A map of
-// strings would take three times the memory: here the tokens' bytes lie in one
-// slab, in the order of their ranks, under a hash table of ranks.
+// vocabulary maps each token to its rank, the order of merging. A map of strings would take three times the
+// memory, so the tokens' bytes are in one slab, by rank, under a hash table of ranks.
 type vocabulary struct {
 	seed  maphash.Seed
 	slab  []byte
-	ends  []uint32 // ends[r] is where the token of rank r ends in slab
-	slots []uint32 // by hash: a tag of it above rankBits, rank+1 below; 0: empty
-	pairs []uint32 // ranks of the tokens of two bytes, by the bytes: the first lookup of each byte that is merged
+	ends  []uint32 // ends[r] is the end of the token of rank r in slab
+	slots []uint32 // by hash: a tag of it above rankBits, rank+1 below; 0 if empty
+	pairs []uint32 // ranks of the tokens of two bytes, by the bytes: the first lookup for each merged byte
 }
 
 const (
-	slotBits = 19 // of the hash: 2.6 slots for each token
+	slotBits = 19 // of the hash: 2.6 slots per token
 	rankBits = 18
 	rankMask = 1<<rankBits - 1
 )
@@ -78,7 +77,7 @@ func newVocabulary() (*vocabulary, error) {
 	return v, nil
 }
 
-// add notes the token with the next rank, which ends there in the slab.
+// add adds the token with the next rank, which ends at end in the slab.
 func (v *vocabulary) add(token string, end uint32) {
 	if len(token) == 2 {
 		v.pairs[load2(token)] = uint32(len(v.ends)) //nolint:gosec // below rankMask
@@ -92,8 +91,7 @@ func (v *vocabulary) add(token string, end uint32) {
 	v.ends = append(v.ends, end)
 }
 
-// rank returns the rank of a token, unranked for other bytes. hash must be its
-// hash.
+// rank returns the rank of a token; unranked for other text. hash must be its hash.
 func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	for slot := hash >> (64 - slotBits); ; slot = (slot + 1) & (1<<slotBits - 1) {
 		found := v.slots[slot]
@@ -114,8 +112,8 @@ func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	}
 }
 
-// hash returns the hash of a piece. Two pieces of less than eight bytes never have
-// the same one: theirs is a bijection of their bytes and length.
+// hash returns the hash of a piece. Pieces of less than eight bytes never collide, because their hash is a
+// bijection of bytes and length.
 func (v *vocabulary) hash(piece string) uint64 {
 	n := len(piece)
 	if n >= 8 {
@@ -141,7 +139,7 @@ func load4(text string) uint64 {
 	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24
 }
 
-// rankOf returns the rank of a token, unranked for other bytes.
+// rankOf returns the rank of a token; unranked for other text.
 func (v *vocabulary) rankOf(token string) uint32 {
 	if len(token) == 2 {
 		return v.pairs[load2(token)]
@@ -149,5 +147,5 @@ func (v *vocabulary) rankOf(token string) uint32 {
 	return v.rank(token, v.hash(token))
 }
 
-// tag returns the part of a hash that a slot keeps, in the bits above a rank.
+// tag returns the part of a hash that a slot stores, in the bits above a rank.
 func tag(hash uint64) uint32 { return uint32(hash&math.MaxUint32) &^ rankMask }

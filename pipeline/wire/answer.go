@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Said is an answer in words that is given in the provider's place.
+// Said is a text answer given in the provider's place.
 type Said struct {
 	ID    string // without the format's prefix
 	Model string
@@ -13,19 +13,19 @@ type Said struct {
 	At    time.Time // zero if unknown
 }
 
-// Answerer is a Codec that can write an answer of its own. It is whole, ends its turn, and
-// reports a usage of nothing: no model was asked.
+// Answerer is a Codec that can write its own answer. The answer is complete, ends its turn, and reports a
+// usage of zero, because no model was asked.
 type Answerer interface {
-	// Answer returns the body of the answer, a whole event stream or one JSON object. The
-	// same words under the same id give the same bytes.
+	// Answer returns the body of the answer: a whole event stream or one JSON object. Equal input gives equal
+	// bytes.
 	Answer(said Said, stream bool) []byte
 }
 
-// AppendEvent appends an event of a stream whose data cannot fail to be encoded.
+// AppendEvent appends an event to a stream. The data must be encodable.
 func AppendEvent(stream []byte, name string, data any) []byte {
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		return stream // callers pass strings, numbers, and lists of these
+		return stream // unreachable: callers pass strings, numbers, and lists of these
 	}
 	stream = append(append(append(stream, "event: "...), name...), "\ndata: "...)
 	return append(append(stream, encoded...), "\n\n"...)

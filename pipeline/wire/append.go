@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// AppendElements returns an array with elements behind its own, whose bytes stay
-// as they are.
+// AppendElements returns an array with elements appended. The array's own bytes stay unchanged.
 func AppendElements(array json.RawMessage, elements ...json.RawMessage) json.RawMessage {
 	size := len(array)
 	for _, element := range elements {
@@ -26,9 +25,8 @@ func AppendElements(array json.RawMessage, elements ...json.RawMessage) json.Raw
 	return append(out, array[last:]...)
 }
 
-// AppendBlocks returns a message's content, a string or an array, as an array with
-// texts behind what it holds. A string becomes a block unless it is blank. block
-// writes one of a quoted text.
+// AppendBlocks returns a message's content, a string or an array, as an array with texts appended as blocks.
+// A string becomes a block unless it is blank. block encodes a quoted text as a block.
 func AppendBlocks(content json.RawMessage, texts []string, block func(quoted json.RawMessage) json.RawMessage) (json.RawMessage, error) {
 	blocks := make([]json.RawMessage, 0, len(texts)+1)
 	switch {
@@ -52,14 +50,14 @@ func textBlock(kind string, quoted json.RawMessage) json.RawMessage {
 	return append(append(out, quoted...), '}')
 }
 
-// TextBlock returns what writes blocks of a type: "text", "input_text".
+// TextBlock returns a function that encodes blocks of a type: "text", "input_text".
 func TextBlock(kind string) func(quoted json.RawMessage) json.RawMessage {
 	return func(quoted json.RawMessage) json.RawMessage { return textBlock(kind, quoted) }
 }
 
-// LeadingMessages returns a message for each text, behind the messages of the system
-// or the developer that an OpenAI body's list begins with, in the role of the last
-// of them; without any in the given role.
+// LeadingMessages returns a message for each text, to be placed after the leading system or developer
+// messages of an OpenAI body's list. The messages have the role of the last of these, or the given role
+// without any.
 func LeadingMessages(body *Envelope, texts []string, role string) Instruction {
 	said := Instruction{}
 	for said.Behind < body.Len() {

@@ -6,46 +6,45 @@ import (
 	"strings"
 )
 
-// Billing is what a request asks for, beside its prompt and one answer, that a provider
-// charges for. The formats and servers share the members' names.
+// Billing holds the options of a request that cost extra, apart from its prompt and one answer. The formats
+// and servers share the members' names.
 type Billing struct {
-	Answers int      // written to the same prompt; 0: one
-	Served           // on what terms the request asks for it
-	Uses    int      // most uses of tools that the provider runs itself
-	Fee     int64    // of the dearest of them each time, in millionths of a US dollar, if none is listed
-	Models  []string // that may answer in place of the request's own
-	Beyond  bool     // the provider has more of the prompt than the body
+	Answers int      // to the same prompt; 0 means one
+	Served           // requested terms
+	Uses    int      // most uses of tools run by the provider
+	Fee     int64    // of the most expensive of these per use, in millionths of a US dollar, if its price isn't listed
+	Models  []string // that may answer instead of the request's own
+	Beyond  bool     // the provider has more of the prompt than the body holds
 }
 
 const (
-	// maxAnswers bounds the answers that are believed: no provider writes as many.
+	// maxAnswers limits the accepted number of answers. No provider writes as many.
 	maxAnswers = 1 << 20
 
-	// DefaultUses is how many uses of a provider's own tool are counted on where a request
-	// does not bound them.
+	// DefaultUses is the assumed number of uses of a provider's tools if a request sets no limit.
 	DefaultUses = 10
 )
 
-// Served is on what terms a request asks to be answered, or an answer says that it was: they decide
-// what its tokens cost. The formats share the members' names. Empty where nothing is said.
+// Served holds the terms of a request or an answer, which determine the price of its tokens. The formats
+// share the members' names. Unset terms are empty.
 type Served struct {
 	Tier   string // of service: "priority", "flex"
 	Speed  string // "fast"
-	Region string // where it is processed
-	Model  string // that answered, if it's another than the one that was asked for; only of an answer that was priced
+	Region string // processing region
+	Model  string // that answered, if different from the requested one; only in an answer that was priced
 }
 
-// Over returns the terms, and those of asked where nothing is said.
+// Over returns the terms, completed by those of asked.
 func (s Served) Over(asked Served) Served {
 	return Served{Tier: cmp.Or(s.Tier, asked.Tier), Speed: cmp.Or(s.Speed, asked.Speed), Region: cmp.Or(s.Region, asked.Region)}
 }
 
-// ServedOf reads the terms that an object names.
+// ServedOf reads the terms in an object.
 func ServedOf(object json.RawMessage) Served {
 	return Served{Tier: Text(object, "service_tier"), Speed: Text(object, "speed"), Region: Text(object, "inference_geo")}
 }
 
-// Billing reads what a body asks for that is charged for.
+// Billing reads the options of a body that cost extra.
 func (f *Fields) Billing() Billing {
 	billing := Billing{Answers: min(maxAnswers, max(0, f.Int("n"), f.Int("best_of")))}
 	billing.Tier, _ = String(f.Raw("service_tier"))
@@ -59,8 +58,8 @@ func (f *Fields) Billing() Billing {
 	return billing
 }
 
-// uses returns how often the tools that the provider runs itself may be used, and what
-// the dearest of them costs each time.
+// uses returns the maximum number of uses of the tools that the provider runs, and the fee of the most
+// expensive one per use.
 func (f *Fields) uses() (uses int, fee int64) {
 	for _, tool := range Elements(f.Raw("tools")) {
 		kind := Text(tool, "type")
@@ -82,14 +81,14 @@ func (f *Fields) uses() (uses int, fee int64) {
 	return min(uses, maxAnswers), fee
 }
 
-// IsBilledTool reports whether a provider may charge for each use of a tool of a kind: it runs the tool itself, and
-// not an MCP server or its search among the request's own tools.
+// IsBilledTool reports whether a provider may charge for each use of a tool of a kind. It charges for tools
+// that it runs, except MCP servers and its search among the request's own tools.
 func IsBilledTool(kind string) bool {
 	return !isRunByClient(kind) && !strings.HasPrefix(kind, "mcp") && !strings.HasPrefix(kind, "tool_search")
 }
 
-// isRunByClient reports whether tools of a kind are run by the client: functions, and
-// those that providers have taught their models.
+// isRunByClient reports whether clients run tools of a kind: functions, and tools that providers trained
+// their models on.
 func isRunByClient(kind string) bool {
 	for _, ours := range []string{"function", "custom", "namespace", "bash", "text_editor", "computer", "memory", "local_shell", "shell", "apply_patch"} {
 		if strings.HasPrefix(kind, ours) {
@@ -99,14 +98,15 @@ func isRunByClient(kind string) bool {
 	return kind == ""
 }
 
-// What a use of a provider's own tool costs at most where its price isn't listed, in millionths of a US dollar: a
-// picture, and anything else (a web search costs 0.01 to 0.025, a container 0.03).
+// The highest price of one use of a provider's tool whose price isn't listed, in millionths of a US dollar:
+// of a picture, and of anything else (a web search costs 0.01 to 0.025, a container 0.03).
 const (
 	pictureFee = 250_000
 	usualFee   = 30_000
 )
 
-// ToolFee returns what a use of a provider's own tool counts as whose price isn't listed, in millionths of a US dollar.
+// ToolFee returns the assumed price of one use of a provider's tool without a listed price, in millionths of
+// a US dollar.
 func ToolFee(kind string) int64 {
 	if strings.HasPrefix(kind, "image_generation") {
 		return pictureFee
@@ -114,8 +114,8 @@ func ToolFee(kind string) int64 {
 	return usualFee
 }
 
-// appendModels appends the models that a list names: by their names, in objects with
-// a model, or in lists by the model that they stand in for.
+// appendModels appends the models in a list. Each element is a name, an object with a model, or a list of
+// replacements by model.
 func appendModels(models []string, list json.RawMessage) []string {
 	for _, element := range Elements(list) {
 		if name, is := String(element); is {

@@ -6,31 +6,30 @@ import (
 	"fmt"
 )
 
-// Question is what Palimpsest itself asks a model, in a request of its own.
+// Question is a request that Palimpsest itself sends to a model.
 type Question struct {
-	Model     string // as the provider knows it
+	Model     string // the provider's name for it
 	System    string
 	User      string
 	MaxOutput int // tokens
 
-	// Effort is the least reasoning that the model takes ("low"), for formats that say
-	// it so; "" leaves it out.
+	// Effort is the model's lowest reasoning effort ("low"), for formats with such a setting; "" omits it.
 	Effort string
 
-	// NoThinking asks for no thinking, for formats that can say so.
+	// NoThinking turns thinking off, for formats that can do so.
 	NoThinking bool
 
-	// Compatible says that the model is not the provider's own: the server may know the
-	// API's older members only.
+	// Compatible means that the provider did not make the model. Therefore its server may support only older
+	// members of the API.
 	Compatible bool
 }
 
-// Repetition is a request whose archived messages are sent again. What else the client
-// sent is not archived.
+// Repetition is a request that sends archived messages again. Other parts of the client's request are not
+// archived.
 type Repetition struct {
 	Model     string
 	Stream    bool
-	MaxOutput int      // tokens, for formats that require a bound
+	MaxOutput int      // tokens, for formats that require a limit
 	Tools     []string // names of the tools that the messages call
 	Messages  []json.RawMessage
 }

@@ -9,15 +9,14 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Digest reads one element of a list and returns what is to be known of it; count
-// counts its tokens. Unlike Open it checks every byte: the error is an *Invalid
-// if raw is not valid JSON, or the codec's.
+// Digest reads one element of a list and returns its digest; count counts its tokens. Unlike Open it checks
+// every byte. The error is an *Invalid if raw is not valid JSON, or otherwise the codec's.
 func Digest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
 	return digestOf(codec, raw, count, codec.Normalize)
 }
 
-// DatedDigest is Digest for messages far behind the first of a large request: dates and times in their texts count, so that
-// the request costs about as much whatever it is made of.
+// DatedDigest is Digest for messages far behind the first of a large request. It does not ignore dates and
+// times in texts, so that the request costs about the same whatever it contains.
 func DatedDigest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
 	return digestOf(codec, raw, count, func(message conversation.Message) []byte { return normalize(message, 0) })
 }

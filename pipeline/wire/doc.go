@@ -1,4 +1,3 @@
-// Package wire cuts a request body at its messages and seals it again without
-// losing a byte, and reads answers as they pass. What differs between the
-// providers' formats lies in its sub-packages, one shape for all.
+// Package wire splits a request body into its messages and joins it again without losing a byte, and reads
+// answers as they stream. Its sub-packages implement the providers' formats, all with the same structure.
 package wire

@@ -8,16 +8,15 @@ import (
 )
 
 var (
-	// ErrEmpty says that a changed message has nothing left to say.
+	// ErrEmpty means that a changed message has no content left.
 	ErrEmpty = errors.New("nothing is left of the message")
 
-	// ErrFixed says that a block was changed that travels as it is or not at all.
+	// ErrFixed means that a block was changed that must be sent unchanged or left out.
 	ErrFixed = errors.New("the block must not be changed")
 )
 
-// Origins returns, for each block of a changed message, the index of the block
-// that it was among those sent; -1 for a new one. Blocks may have been left out,
-// but not moved.
+// Origins returns, for each block of a changed message, the index of that block in the original message; -1
+// for a new one. Blocks may be removed but not reordered.
 func Origins(sent, blocks []conversation.Block) []int {
 	origins, next := make([]int, len(blocks)), 0
 	for i := range blocks {
@@ -36,7 +35,7 @@ func Origins(sent, blocks []conversation.Block) []int {
 	return origins
 }
 
-// comesFrom reports whether a block is one that was sent, be it with another text.
+// comesFrom reports whether a block is an original one, possibly with different text.
 func comesFrom(block, sent *conversation.Block) bool {
 	if block.Kind != sent.Kind || block.ID != sent.ID {
 		return false

@@ -7,56 +7,51 @@ import (
 	"slices"
 )
 
-// Envelope is a request body cut at its top-level members and at the elements of
-// its list. It keeps the body as it came and shares its memory with everything it
-// returns. It is safe for concurrent use.
+// Envelope is a request body split into its top-level members and the elements of its list. It keeps the body
+// unchanged and shares its memory with everything it returns. It is safe for concurrent use.
 type Envelope struct {
 	body     []byte
 	members  []memberSpan
 	list     span // value of the list's member
-	isText   bool // the list is a string: one element
+	isText   bool // the list is a string and counts as one element
 	elements []span
 	known    Known    // optional
-	read     int      // elements that were known
-	values   int      // in elements that were not known
-	large    *Invalid // says what the list has too much of, if anything
+	read     int      // known elements
+	values   int      // values in unknown elements
+	large    *Invalid // the fault of a list that exceeds a limit; nil if within all
 }
 
-// What a list may hold. Each value that is read takes memory, a content block a few hundred
-// bytes of it.
+// The limits of a list. Each value takes memory, a content block a few hundred bytes.
 const (
-	MaxElements   = 100_000   // messages, as many as providers take
-	MaxNew        = 30_000    // messages that have not been read before: each takes kilobytes until it is recorded
-	MaxValues     = 50_000    // JSON values in one message: its blocks, their members and what stands in those
-	maxListValues = 1_000_000 // JSON values in all messages that have not been read before
+	MaxElements   = 100_000   // messages; providers accept as many
+	MaxNew        = 30_000    // new messages, because each takes kilobytes until it is recorded
+	MaxValues     = 50_000    // JSON values in one message: its blocks, their members and the values in those
+	maxListValues = 1_000_000 // JSON values in all new messages
 )
 
-// maxMembers is how many members a body may have at its top: each is looked for by name
-// more than once.
+// maxMembers limits a body's top-level members, because each is searched for by name several times.
 const maxMembers = 1000
 
-// unknown is how many elements behind the known ones there is room for from the start.
+// unknown is the initial capacity for elements behind the known ones.
 const unknown = 32
 
-// memberSpan is where a top-level member lies.
+// memberSpan is the position of a top-level member.
 type memberSpan struct{ key, value span }
 
-// Range is where an element lies, in bytes from the list's opening bracket on;
-// End is excluded.
+// Range is the position of an element, in bytes from the list's opening bracket; End is excluded.
 type Range struct{ Start, End int32 }
 
-// Known returns the elements at the start of a list that need not be looked for.
-// It is given the body from the list's opening bracket on.
+// Known returns the positions of already known elements at the start of a list. list is the body from the
+// list's opening bracket.
 type Known func(list []byte) []Range
 
-// Open cuts a body at its members and at the elements of its top-level member
-// list, in one pass. Of a member that appears twice the last one counts, see Fields. A list
-// that is a string counts as one element. The error is an *Invalid; what lies
-// inside strings, arrays and objects is not checked beyond their ends.
+// Open splits a body into its members and the elements of the top-level member list, in one pass. Of repeated
+// members the last one counts, see Fields. A string list counts as one element. The error is an *Invalid. The
+// contents of strings, arrays and objects are only checked for their ends.
 func Open(body []byte, list string) (*Envelope, error) { return OpenKnown(body, list, nil) }
 
-// OpenKnown is Open for a body whose list may begin with elements that are known. Behind
-// those it takes MaxNew elements at most.
+// OpenKnown is Open for a body whose list may begin with known elements. It accepts at most MaxNew further
+// ones.
 func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	e := &Envelope{body: body, members: make([]memberSpan, 0, 24), known: known}
 	i := space(body, 0)
@@ -100,7 +95,7 @@ func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	return e, nil
 }
 
-// readMember reads the member that starts at i and, if it is the list, its elements.
+// readMember reads the member at i and, if it is the list, its elements.
 func (e *Envelope) readMember(i int, list string) (member memberSpan, fault int, ok bool) {
 	if at(e.body, i) != '"' {
 		return member, i, false
@@ -125,7 +120,7 @@ func (e *Envelope) readMember(i int, list string) (member memberSpan, fault int,
 	return member, end, ok
 }
 
-// readList reads the list's value, which starts at i, and cuts it.
+// readList reads and splits the list, which starts at i.
 func (e *Envelope) readList(i int) (end int, ok bool) {
 	e.elements, e.isText = e.elements[:0], false
 	if at(e.body, i) == '[' {
@@ -137,7 +132,7 @@ func (e *Envelope) readList(i int) (end int, ok bool) {
 	return end, ok
 }
 
-// readElements cuts the array that starts at i.
+// readElements splits the array that starts at i.
 func (e *Envelope) readElements(i int) (end int, ok bool) {
 	if e.known != nil {
 		known := e.known(e.body[i:])
@@ -185,7 +180,7 @@ func (e *Envelope) readElement(i int) (end int, ok bool) {
 	return end, true
 }
 
-// tooMuch says what there is too much of with one more element; nil if it fits.
+// tooMuch returns the fault of a list that exceeds a limit with one more element; nil if it fits.
 func (e *Envelope) tooMuch(next span) *Invalid {
 	tooMany := func(member string, limit int, what string) *Invalid {
 		return &Invalid{Member: member, IsLarge: true, Message: fmt.Sprintf("holds more than %d %s; send fewer", limit, what)}
@@ -208,10 +203,10 @@ func (e *Envelope) tooMuch(next span) *Invalid {
 // Len returns how many elements the list has.
 func (e *Envelope) Len() int { return len(e.elements) }
 
-// Element returns element i of the list as it came.
+// Element returns element i of the list, unchanged.
 func (e *Envelope) Element(i int) json.RawMessage { return e.slice(e.elements[i]) }
 
-// Member returns the value of a top-level member and whether there is one.
+// Member returns the value of a top-level member and whether it exists.
 func (e *Envelope) Member(name string) (json.RawMessage, bool) {
 	if i := e.find(name); i >= 0 {
 		return e.slice(e.members[i].value), true
@@ -219,19 +214,19 @@ func (e *Envelope) Member(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Range returns where element i lies.
+// Range returns the position of element i.
 func (e *Envelope) Range(i int) Range {
 	where := e.elements[i]
 	return Range{Start: int32(where.start - e.list.start), End: int32(where.end - e.list.start)} //nolint:gosec // a body is smaller than 2 GB
 }
 
-// ListBytes returns the list as it came.
+// ListBytes returns the list, unchanged.
 func (e *Envelope) ListBytes() json.RawMessage { return e.slice(e.list) }
 
-// Body returns the whole body as it came.
+// Body returns the whole body, unchanged.
 func (e *Envelope) Body() []byte { return e.body }
 
-// find returns the index of the last member called name; -1 if absent.
+// find returns the index of the last member with a name; -1 if absent.
 func (e *Envelope) find(name string) int {
 	for i, member := range slices.Backward(e.members) {
 		if named(e.slice(member.key), name) {
@@ -241,7 +236,7 @@ func (e *Envelope) find(name string) int {
 	return -1
 }
 
-// repeats reports whether two members are called name, in letters of either case.
+// repeats reports whether two members have a name, ignoring case.
 func (e *Envelope) repeats(name string) bool {
 	found := 0
 	for _, member := range e.members {
@@ -259,7 +254,7 @@ func (e *Envelope) repeats(name string) bool {
 
 func (e *Envelope) slice(s span) json.RawMessage { return e.body[s.start:s.end:s.end] }
 
-// malformed says where a body stops being JSON.
+// malformed returns an error for the position of invalid JSON in a body.
 func malformed(body []byte, fault int) error {
 	if fault >= len(body) {
 		return &Invalid{Message: fmt.Sprintf("the body is not valid JSON: it ends too early, after %d bytes", len(body))}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Fields reads top-level members of a body and keeps the first fault it meets.
-// Members that are missing or null read as zero. One that is there twice, in letters of either
-// case, is a fault: limits and records would go by one, and the provider perhaps by the other.
+// Fields reads top-level members of a body and keeps the first fault. Missing and null members read as zero.
+// A member that appears twice, ignoring case, is a fault, because the proxy and the provider might use
+// different ones.
 type Fields struct {
 	body *Envelope
 	err  error
@@ -70,7 +70,7 @@ func (f *Fields) TextOrArray(name string) json.RawMessage {
 	return raw
 }
 
-// Raw reads anything; nil if it is missing or null.
+// Raw reads any value; nil if it is missing or null.
 func (f *Fields) Raw(name string) json.RawMessage {
 	raw, _ := f.body.Member(name)
 	if f.err == nil && f.body.repeats(name) {
@@ -88,13 +88,12 @@ func (f *Fields) expect(name, what string, ok bool) {
 	}
 }
 
-// nameLength is the longest session name that is taken from a body, in bytes.
+// nameLength is the longest accepted session name in a body, in bytes.
 const nameLength = 255
 
-// SessionName returns the session's name where a body holds one, and the member
-// it came from: the first of metadata.user_id (after "_session_", or as JSON with
-// session_id), metadata.session_id, prompt_cache_key, conversation (or its id)
-// and previous_response_id. Names over 255 bytes are ignored.
+// SessionName returns the session's name in a body and the member that held it: the first of metadata.user_id
+// (after "_session_", or as JSON with session_id), metadata.session_id, prompt_cache_key, conversation (or
+// its id) and previous_response_id. Names over 255 bytes are ignored.
 func SessionName(body *Envelope) (name, source string) {
 	metadata, _ := body.Member("metadata")
 	for _, candidate := range []struct {
@@ -120,16 +119,16 @@ func SessionName(body *Envelope) (name, source string) {
 	return "", ""
 }
 
-// EndUser returns the id by which an application with many users names the one who speaks: the
-// first of user, safety_identifier (https://platform.openai.com/docs/guides/safety-best-practices)
-// and metadata.user_id (https://platform.claude.com/docs/en/api/messages). Claude Code writes a
-// session into the last one: there it is the account, without one the device.
+// EndUser returns the id by which an application names its current user: the first of user, safety_identifier
+// (https://platform.openai.com/docs/guides/safety-best-practices) and metadata.user_id
+// (https://platform.claude.com/docs/en/api/messages). Claude Code writes a session into the last one. In that
+// case the id is the account, or otherwise the device.
 func EndUser(body *Envelope) string {
 	metadata, _ := body.Member("metadata")
 	return cmp.Or(body.text("user"), body.text("safety_identifier"), userOfUser(Text(metadata, "user_id")))
 }
 
-// userOfUser returns a user id without the session inside Claude Code's.
+// userOfUser returns a user id without the session in Claude Code's.
 func userOfUser(user string) string {
 	if sessionOfUser(user) == "" {
 		return user
@@ -141,7 +140,7 @@ func userOfUser(user string) string {
 	return user[:strings.LastIndex(user, "_session_")]
 }
 
-// sessionOfUser returns the session id inside Claude Code's user id.
+// sessionOfUser returns the session id in Claude Code's user id.
 func sessionOfUser(user string) string {
 	if len(user) > 0 && user[0] == '{' {
 		return Text(json.RawMessage(user), "session_id")
@@ -152,7 +151,7 @@ func sessionOfUser(user string) string {
 	return ""
 }
 
-// text returns a top-level string; empty if the value is not a string.
+// text returns a top-level string; "" if the value is not a string.
 func (e *Envelope) text(name string) string {
 	raw, _ := e.Member(name)
 	text, _ := String(raw)

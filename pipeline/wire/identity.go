@@ -10,18 +10,17 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Normalize returns the bytes that identify what a message says, the same in all
-// formats: texts as far as they last, tool calls and results in order.
-// Ids, cache markers, the order of keys and escapes make no difference, nor does
-// whether text came as a string or as a block. Thinking is left out, because
-// clients drop it from older messages.
+// Normalize returns the bytes that identify a message's content, the same in all formats: the lasting parts
+// of texts, then tool calls and results, in order. It ignores ids, cache markers, the order of keys, escapes,
+// and whether text was sent as a string or as a block. It leaves out thinking, because clients drop it from
+// older messages.
 func Normalize(message conversation.Message) []byte { return normalize(message, mostDated) }
 
-// mostDated is how many bytes of a message's texts are searched for the date and time: far more than clients
-// write around a question.
+// mostDated is how many bytes of a message's texts are searched for the date and time. That is far more than
+// clients write around a question.
 const mostDated = 256 << 10
 
-// normalize is Normalize that searches so many bytes of texts for the date and time.
+// normalize is Normalize with a limit on the bytes of text to search for the date and time.
 func normalize(message conversation.Message, dated int) []byte {
 	out := make([]byte, 0, 256)
 	for i := range message.Blocks {
@@ -57,7 +56,7 @@ func normalize(message conversation.Message, dated int) []byte {
 	return out
 }
 
-// appendSaid appends a text as far as it counts; nothing if nothing is left of it.
+// appendSaid appends the lasting part of a text, if any.
 func appendSaid(out []byte, tag byte, text string) []byte {
 	text = strings.TrimSpace(conversation.WithoutReminders(text))
 	if text == "" {
@@ -66,8 +65,7 @@ func appendSaid(out []byte, tag byte, text string) []byte {
 	return appendPart(out, tag, []byte(text))
 }
 
-// appendPart appends a part with its length, so that no two lists of parts are
-// the same bytes.
+// appendPart appends a part with its length, so that different lists of parts never have the same bytes.
 func appendPart(out []byte, tag byte, part []byte) []byte {
 	out = append(out, tag)
 	out = strconv.AppendInt(out, int64(len(part)), 10)
@@ -75,11 +73,11 @@ func appendPart(out []byte, tag byte, part []byte) []byte {
 	return append(out, part...)
 }
 
-// canonicalDepth is how deep a value is put in order; below it counts as it was sent.
+// canonicalDepth is how deep keys are sorted. Deeper values are used as sent.
 const canonicalDepth = 48
 
-// appendArguments appends a call's arguments in one spelling; free text as it is. They may be
-// most of a request, so no more copies of them are made than needed.
+// appendArguments appends a call's arguments in canonical form; free text unchanged. It avoids copies,
+// because arguments may be most of a request.
 func appendArguments(out []byte, block *conversation.Block) []byte {
 	raw := bytes.TrimSpace(argumentsOf(block))
 	if !json.Valid(raw) {
@@ -91,7 +89,7 @@ func appendArguments(out []byte, block *conversation.Block) []byte {
 	return slices.Insert(out, start, append(head, ':')...)
 }
 
-// argumentsOf returns a call's arguments, in the request itself where they stand there as they are.
+// argumentsOf returns a call's arguments, without a copy if the request contains them in the same form.
 func argumentsOf(block *conversation.Block) json.RawMessage {
 	if input := Get(block.Raw, "input"); string(input) == block.Text {
 		return input
@@ -99,12 +97,11 @@ func argumentsOf(block *conversation.Block) json.RawMessage {
 	return json.RawMessage(block.Text)
 }
 
-// partRoom is what stands before a part, at most, in bytes.
+// partRoom is the maximum number of bytes before a part.
 const partRoom = 22
 
-// canonicalOpaque returns an opaque block in one spelling. Of one that stands for
-// what the provider keeps under an id, the id says all; the rest, which an answer
-// has and what is sent back has not, says nothing.
+// canonicalOpaque returns an opaque block in canonical form. A block for an object that the provider stores
+// is reduced to the object's id, because clients send back the id but not the other members of the answer.
 func canonicalOpaque(block *conversation.Block) []byte {
 	switch block.Name {
 	case "item_reference", "audio":
@@ -115,14 +112,13 @@ func canonicalOpaque(block *conversation.Block) []byte {
 	return canonicalBlock(block.Raw)
 }
 
-// canonicalBlock returns a block in one spelling, without what names or marks it
-// and says nothing.
+// canonicalBlock returns a block in canonical form, without labels.
 func canonicalBlock(raw json.RawMessage) []byte {
 	return appendCanonical(make([]byte, 0, len(raw)), raw, 0)
 }
 
-// appendCanonical appends a JSON value without white space, its keys sorted and
-// its strings escaped in one way; at depth 0 a block without its labels.
+// appendCanonical appends a JSON value without white space, with sorted keys and uniformly escaped strings;
+// at depth 0, a block without its labels.
 func appendCanonical(out []byte, raw json.RawMessage, depth int) []byte {
 	if len(raw) == 0 || depth == canonicalDepth {
 		return append(out, raw...)
@@ -174,7 +170,7 @@ func appendObject(out []byte, raw json.RawMessage, depth int) []byte {
 	return append(bytes.TrimSuffix(out, []byte(",")), '}')
 }
 
-// isLabel reports whether a block's member names or marks it and says nothing.
+// isLabel reports whether a block's member only names or marks it, without content.
 func isLabel(name []byte) bool {
 	switch string(name) {
 	case "id", "tool_use_id", "call_id", "tool_call_id", "status", "cache_control":

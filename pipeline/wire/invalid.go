@@ -1,10 +1,10 @@
 package wire
 
-// Invalid says what is wrong with a request body, in words that help its sender.
+// Invalid is a fault of a request body, in words that help its sender.
 type Invalid struct {
-	Member  string // path of the member at fault, "messages.3.content"; empty: the body itself
-	Message string // what was found or is expected
-	IsLarge bool   // the body holds too much of something, rather than something wrong
+	Member  string // path of the faulty member, "messages.3.content"; "" for the body itself
+	Message string // the value found or the one expected
+	IsLarge bool   // the body is too large in some way, rather than wrong
 }
 
 // Error returns the member and the message.

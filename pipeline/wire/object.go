@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Members yields the members of a JSON object in order, keys unquoted, values as
-// they are. It ends at the first fault and yields nothing for other values.
+// Members yields the members of a JSON object in order, with unquoted keys and raw values. It ends at the
+// first fault and yields nothing for other values.
 func Members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		for key, value := range spans(object, '{', '}') {
@@ -36,7 +36,7 @@ func Elements(array json.RawMessage) iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// HasElements reports whether an array holds anything.
+// HasElements reports whether an array is non-empty.
 func HasElements(array json.RawMessage) bool {
 	for range Elements(array) {
 		return true
@@ -44,7 +44,7 @@ func HasElements(array json.RawMessage) bool {
 	return false
 }
 
-// Get returns the last member of an object called name; nil if absent.
+// Get returns the last member of an object with a name; nil if absent.
 func Get(object json.RawMessage, name string) json.RawMessage {
 	var found json.RawMessage
 	for key, value := range Members(object) {
@@ -55,14 +55,14 @@ func Get(object json.RawMessage, name string) json.RawMessage {
 	return found
 }
 
-// Text returns the text of an object's member; empty if it is no string.
+// Text returns the text of an object's member; "" if it is not a string.
 func Text(object json.RawMessage, name string) string {
 	text, _ := String(Get(object, name))
 	return text
 }
 
-// Set returns an object with value as its member called name: in place of the
-// last one of that name, or as the object's last. All else keeps its bytes.
+// Set returns an object with value as its named member: it replaces the last member of that name or is
+// appended. Everything else keeps its bytes.
 func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	where, last, ok := span{}, 0, false
 	for key, found := range spans(object, '{', '}') {
@@ -84,8 +84,7 @@ func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMes
 	return append(out, object[last:]...)
 }
 
-// Delete returns an object without its members called name; the very same bytes
-// if it has none.
+// Delete returns an object without the named members; the same slice without any.
 func Delete(object json.RawMessage, name string) json.RawMessage {
 	var found []span // from the first byte of a member to its last
 	drop := make([]bool, 0, 8)
@@ -107,9 +106,8 @@ func Delete(object json.RawMessage, name string) json.RawMessage {
 	})
 }
 
-// Replace returns an array with what change returns in place of each element; an
-// element for which it returns nothing is left out. If change returns every
-// element as it was, the result is the very same bytes.
+// Replace returns an array in which change has replaced each element; nil removes the element. If change
+// returns every element unchanged, the result is the same slice.
 func Replace(array json.RawMessage, change func(i int, element json.RawMessage) json.RawMessage) json.RawMessage {
 	var found []span
 	var changed []json.RawMessage
@@ -126,9 +124,8 @@ func Replace(array json.RawMessage, change func(i int, element json.RawMessage) 
 	return join(array, found, func(i int) []byte { return changed[i] })
 }
 
-// join returns the container with what part returns in place of each of its
-// parts; one for which it returns nothing goes with the comma and white space
-// before it, or, if it is the first, after it.
+// join returns the container with each part replaced by the result of part. An empty result removes the part
+// with the comma and white space before it, or after it if it is the first.
 func join(container json.RawMessage, parts []span, part func(i int) []byte) json.RawMessage {
 	out := append(make([]byte, 0, len(container)), container[:parts[0].start]...)
 	isFirst := true
@@ -145,8 +142,8 @@ func join(container json.RawMessage, parts []span, part func(i int) []byte) json
 	return append(out, container[parts[len(parts)-1].end:]...)
 }
 
-// spans yields where the parts of an object or array lie; the keys of an array
-// are empty. It ends at the first fault.
+// spans yields the positions in an object or array; the keys of an array are empty. It ends at the first
+// fault.
 func spans(b []byte, opening, closing byte) iter.Seq2[span, span] {
 	return func(yield func(key, value span) bool) {
 		i := space(b, 0)

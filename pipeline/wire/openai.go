@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// OpenAI returns the problem as OpenAI's APIs word one.
+// OpenAI returns the problem in the form of OpenAI's APIs.
 func (p Problem) OpenAI() []byte {
 	out := AppendQuote([]byte(`{"error":{"message":`), p.Message)
 	out = AppendQuote(append(out, `,"type":`...), p.openAIType())
@@ -11,7 +11,7 @@ func (p Problem) OpenAI() []byte {
 	return append(out, "}}"...)
 }
 
-// openAIType returns the type under which OpenAI's clients know the problem.
+// openAIType returns the problem's type in OpenAI's APIs.
 func (p Problem) openAIType() string {
 	if p.OpenAIType != "" {
 		return p.OpenAIType
@@ -34,8 +34,7 @@ func appendQuoteOrNull(out []byte, text string) []byte {
 	return AppendQuote(out, text)
 }
 
-// OpenAIErrorType returns what kind of error an error object of OpenAI's is: its
-// code where it has one, else its type.
+// OpenAIErrorType returns the type of an error object of OpenAI: its code, or otherwise its type.
 func OpenAIErrorType(object json.RawMessage) string {
 	if code := Text(object, "code"); code != "" {
 		return code
@@ -46,9 +45,8 @@ func OpenAIErrorType(object json.RawMessage) string {
 	return "error"
 }
 
-// ReadOpenAIUsage takes the counts of a usage of OpenAI's APIs, or of a server that speaks their
-// dialect: what was read from the cache stands in several places and is a part of the prompt, or
-// stands beside it. A report without a prompt changes nothing.
+// ReadOpenAIUsage reads a usage of OpenAI's APIs or of a compatible server. Servers report the cached tokens
+// under several names, included in the prompt or in addition to it. A report without a prompt is ignored.
 func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
 	counts := countsOf(raw)
 	prompt := counts.first("prompt_tokens", "input_tokens")
@@ -60,19 +58,19 @@ func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
 	read.CacheWrite = counts.most("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
 	total, cached := counts.first("total_tokens"), read.CacheRead+read.CacheWrite
 	if thought := counts.first("reasoning_tokens"); thought > 0 && total == prompt+read.Output+thought {
-		read.Output += thought // xAI and Google count it beside the answer
+		read.Output += thought // xAI and Google count it in addition to the answer
 	}
 	read.Input = prompt - cached
 	switch most := max(read.CacheRead, read.CacheWrite); {
 	case read.Input < 0 && most <= prompt && total == prompt+read.Output:
-		read.Input = prompt - most // OpenRouter counts what Google has written and read as both
+		read.Input = prompt - most // OpenRouter counts Google's written tokens as read too
 	case read.Input < 0 || cached > 0 && total == prompt+cached+read.Output:
 		read.Input = prompt
 	}
 	*usage = read
 }
 
-// counts are the counts of a usage by their names, with those of its details.
+// counts are the counts of a usage and its details, by name.
 type counts map[string]int
 
 func countsOf(usage json.RawMessage) counts {
@@ -96,7 +94,7 @@ func (c counts) take(name string, value json.RawMessage) {
 	}
 }
 
-// first returns the first count that is there; -1 if none is.
+// first returns the first existing count; -1 if all are missing.
 func (c counts) first(names ...string) int {
 	for _, name := range names {
 		if count, has := c[name]; has {
@@ -106,7 +104,7 @@ func (c counts) first(names ...string) int {
 	return -1
 }
 
-// most returns the largest of several counts of the same.
+// most returns the largest of several counts of the same quantity.
 func (c counts) most(names ...string) int {
 	most := 0
 	for _, name := range names {

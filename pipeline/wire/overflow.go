@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// MaxError is how many bytes of a provider's error are read to understand it.
+// MaxError is the maximum size of a parsed provider error, in bytes.
 const MaxError = 64 << 10
 
-// KeepError returns an error of a provider's in memory of its own, for Answer.Error.
+// KeepError returns a copy of a provider's error, for Answer.Error; nil if it exceeds MaxError.
 func KeepError(raw json.RawMessage) json.RawMessage {
 	if len(raw) > MaxError {
 		return nil
@@ -18,25 +18,23 @@ func KeepError(raw json.RawMessage) json.RawMessage {
 	return bytes.Clone(raw)
 }
 
-// Overflow is a provider's word that a prompt is too long or its body too large. What it does not say
-// is 0.
+// Overflow is a provider's report that a prompt is too long or its body too large. Missing values are 0.
 type Overflow struct {
-	Tokens   int // of the prompt, as the provider counted them
-	Reserved int // for the answer, where the provider counts them too
+	Tokens   int // prompt tokens as counted by the provider
+	Reserved int // for the answer, if the provider counts them too
 	Window   int // the model's context window
 
-	// IsHeavy says that the body has too many bytes, whatever its tokens.
+	// IsHeavy means that the body has too many bytes, regardless of its tokens.
 	IsHeavy bool
 }
 
-// Limit returns how many tokens the prompt may have; 0 if the provider does not say.
+// Limit returns how many tokens the prompt may have; 0 if unknown.
 func (o Overflow) Limit() int { return max(0, o.Window-o.Reserved) }
 
-// ReadOverflow reads a provider's error, of any API and in any envelope: an object with or
-// without a member error, an array, a string, plain text, an error quoted in the message of
-// another. ok is false if it tells of anything else than a prompt that is too long or a body
-// that is too large. Status 413 is about the body's bytes, however it is worded: what stands
-// before a provider answers in no dialect.
+// ReadOverflow reads a provider's error, of any API and in any envelope: an object with or without a member
+// error, an array, a string, plain text, or an error quoted in the message of another. ok is false unless it
+// reports an overlong prompt or an oversized body. Status 413 always means the body's bytes, since a gateway
+// in front of the provider may answer in any wording.
 func ReadOverflow(status int, body []byte) (said Overflow, ok bool) {
 	if status < http.StatusBadRequest {
 		return Overflow{}, false
@@ -65,15 +63,15 @@ func ReadOverflow(status int, body []byte) (said Overflow, ok bool) {
 	return Overflow{}, false
 }
 
-// refusal is what an error says, in whatever envelope.
+// refusal holds the contents of an error, from any envelope.
 type refusal struct {
-	texts []string // as plain returns them
+	texts []string // in the form that plain returns
 	codes []string // in lower case
 
 	tokens, window int // llama.cpp's n_prompt_tokens and n_ctx
 }
 
-// maxEnvelopes bounds how deep envelopes lie in each other, and maxTexts how many texts are read.
+// maxEnvelopes limits the nesting of envelopes, and maxTexts the number of texts to read.
 const (
 	maxEnvelopes = 16
 	maxTexts     = 64
@@ -83,7 +81,7 @@ const (
 func (r *refusal) open(body []byte) {
 	text := bytes.TrimSpace(body)
 	switch {
-	case len(text) == 0 || text[0] == '<': // a page
+	case len(text) == 0 || text[0] == '<': // an HTML page
 	case json.Valid(text):
 		r.value("message", text, 0)
 	case text[0] != '{' && text[0] != '[':
@@ -113,7 +111,7 @@ func (r *refusal) value(name string, raw json.RawMessage, depth int) {
 	}
 }
 
-// named reads a string of an error. A member that isn't listed may quote the request.
+// named reads a string of an error. It skips unlisted members, because they may quote the request.
 func (r *refusal) named(name, text string, depth int) {
 	switch name {
 	case "code", "type", "__type", "error_code", "error_type", "errorcode", "status", "kind", "finish_reason":
@@ -138,7 +136,7 @@ func (r *refusal) number(name string, raw json.RawMessage) {
 	}
 }
 
-// text reads a text of an error: a code alone, or words, which may quote another error.
+// text reads a text of an error: only a code, or words, which may quote another error.
 func (r *refusal) text(text string, depth int) {
 	if start := strings.IndexByte(text, '{'); start >= 0 {
 		var quoted json.RawMessage
@@ -155,7 +153,7 @@ func (r *refusal) text(text string, depth int) {
 	r.texts = append(r.texts, text)
 }
 
-// isLengthCode reports whether a code means that a prompt is too long, whatever stands beside it.
+// isLengthCode reports whether a code alone means that a prompt is too long.
 func isLengthCode(code string) bool {
 	switch code {
 	case "context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
@@ -181,8 +179,8 @@ func (r *refusal) isHeavy() bool {
 	return false
 }
 
-// isAboutMoreThanLength reports whether an error tells of too much in too little time, or of
-// money: a smaller prompt would not mend it.
+// isAboutMoreThanLength reports whether an error is about a rate limit or money. A smaller prompt would not
+// fix that.
 func (r *refusal) isAboutMoreThanLength() bool {
 	for _, code := range r.codes {
 		if strings.Contains(code, "rate_limit") || strings.Contains(code, "quota") || strings.Contains(code, "throttl") || strings.Contains(code, "billing") {

@@ -7,53 +7,52 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// What providers say about prompts that are too long differs in each release of each server, so
-// it is read by its words and not by its sentences: what is too much of what, and which number is
-// which. All expressions are matched against what plain returns.
+// The wording of errors about long prompts differs in each release of each server. Therefore the expressions
+// match words rather than sentences: the subject, the excess, and the meaning of each number. They match
+// texts in the form that plain returns.
 var (
 	// contextWords name the window.
 	contextWords = expression.New(`context[ _-]?(length|window|size|limit)|max_seq_len|max_model_len|max_position_embeddings|session_len|\bn_ctx\b|slot context|out ?of ?context|(input|prompt|sequence|prompt_tokens|message) (token )?length`)
 
-	// promptWords name what is sent.
+	// promptWords name the prompt or a part of it.
 	promptWords = expression.New(`\b(prompts?|inputs?|messages?|conversation|chat history|history|request|text|sequence|tokens?|query|prompt_tokens|input_tokens)\b`)
 
-	// tooMuchWords say that it is too much.
+	// tooMuchWords say that something is too much.
 	tooMuchWords = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|less than|at most|over the|overflow|beyond|out ?of ?context|maximum|\bmax|only|limit|reduce|shorten|reached|not enough|does(n't| not) fit|surpass|but the|>`)
 
-	// tooLongWords say it of the prompt itself.
+	// tooLongWords say that the prompt itself is too long.
 	tooLongWords = expression.New(`\b(prompt|input|inputs|messages|conversation|history|request)( (is|are|was|were))? too (long|big)|\bprompts?\b[^.]{0,60}\b(exceed|longer than|larger than|over the)|too long for (the |this |requested )?(model|context)|input tokens exceed|reduce (the length of )?(the|your) (messages|prompt|input|context|conversation)|` +
 		`range of input length should be|job requires \d+ pages|job requires more pages|context overflow|token limit exceeded|prompt 超长`)
 
-	// chineseWords and chineseTooMuch are the same in Chinese.
+	// chineseWords and chineseTooMuch are their Chinese equivalents.
 	chineseWords   = expression.New(`上下文|输入|提示词|prompt|token|长度|消息`)
 	chineseTooMuch = expression.New(`超过|超出|超限|超长|过长|大于`)
 
-	// weakWords are said of rates as well: with status 429 they don't count.
+	// weakWords also describe rates, so they don't count with status 429.
 	weakWords = expression.New(`too many (input )?tokens|token limit exceeded|reduce (the length of )?(the|your) messages`)
 
-	// rateWords tell of too much in too little time, or of money.
+	// rateWords indicate a rate limit, or a lack of money.
 	rateWords = expression.New(`rate[ _-]?limit|too many requests|per (minute|min|second|sec|hour|day|week|month)\b|\b(tpm|rpm|tpd|rpd|itpm|otpm)\b|quota|throttl|please wait|try again (in|later)|\b(daily|monthly|weekly|hourly)\b|` +
 		`\bcredits?\b|billing|afford|\bbalance\b|payment|subscription|upgrade|budget ?(has been )?exceeded|exceeded ?budget|over budget|频率|限流|余额|配额|额度|欠费|套餐`)
 
-	// lateWords tell of too much time.
+	// lateWords indicate a timeout.
 	lateWords = expression.New(`deadline exceeded|timed? ?out`)
 
-	// answerWords name the answer, and answerSubject an error that is about its length.
+	// answerWords name the answer, and answerSubject matches an error about the answer's length.
 	answerWords   = expression.New(`max[ _]?(completion|output|new)?[ _]?tokens?\b|maxoutputtokens|max_gen_len|maximum tokens (you requested|value)|(output|completion) tokens?`)
 	answerSubject = expression.New(`(max_(completion_|output_|new_)?tokens|maxoutputtokens|maximum tokens)[^a-z0-9_]{0,3}(or '?"?max_completion_tokens'?"? )?(value |parameter |of \d+ )?(you requested )?(must|should|is too (large|high|big)|cannot|can't|exceeds?|has to|is (above|greater|larger|more)|value of|: ?\d+ >)`)
 	otherWords    = expression.New(`\b(prompts?|inputs?|messages|conversation|context)\b|context[ _]|in (the )?request`)
 
-	// places begin an error that finds fault with a place of the request: it may quote what stands there.
+	// places match the start of an error about a certain part of the request, because it may quote that part.
 	places = expression.New(`\b(messages|input|system|tools|contents)(\.\d|\[\d|\.\[)|\b(system|tools)\.`)
 
 	heavyWords = expression.New(`(request|payload|body|entity)( entity| body)?( is| was)? too (large|big)|exceeds the maximum (request |body |payload )?size|body size limit|too large[^.]{0,40}\bbytes\b`)
 
-	// bytesWords name other things than tokens.
+	// bytesWords name units other than tokens.
 	bytesWords = expression.New(`\b(characters?|chars|bytes|mb|kb|mib|megabytes|pixels|images?|files?|pdf)\b`)
 )
 
-// plain returns a text in lower case, without what quoting it in another text has added, and with
-// numbers as digits alone.
+// plain returns a text in lower case, without the escapes of quoting, and with numbers as plain digits.
 func plain(text string) string {
 	if len(text) > MaxError {
 		text = text[:MaxError]
@@ -68,8 +67,7 @@ var (
 	groups   = expression.New(`\b\d{1,3}(,\d{3})+\b|\b\d{1,3}(_\d{3})+\b`)
 )
 
-// worded reads a text that tells of a prompt that is too long. isRate says that it comes with the
-// status of a rate limit.
+// worded reads a text about an overlong prompt. isRate means that it came with the status of a rate limit.
 func worded(text string, isRate bool) (said Overflow, ok bool) {
 	at := lengthAt(text)
 	if at < 0 || lateWords.MatchString(text) || isRate && weakWords.MatchString(text) && !contextWords.MatchString(text) {
@@ -88,7 +86,7 @@ func worded(text string, isRate bool) (said Overflow, ok bool) {
 	return said, true
 }
 
-// lengthAt returns where a text tells of a prompt that is too long; -1 if it doesn't.
+// lengthAt returns where a text says that a prompt is too long; -1 if it doesn't.
 func lengthAt(text string) int {
 	if found := tooLongWords.FindStringIndex(text); found != nil {
 		return found[0]
@@ -106,20 +104,20 @@ func lengthAt(text string) int {
 	return found[0]
 }
 
-// tooMany are the words of too much that say so without the window's name.
+// tooMany are words of excess that suffice without naming the window.
 var tooMany = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|must (be|have) (less than|<)|cannot be (longer|larger|more)|only supports up to`)
 
-// number is a number of a text, with what stands around it.
+// number is a number in a text, with the text around it.
 type number struct {
 	value         int
 	before, after string
 }
 
 const (
-	// leastWindow is the smallest window that is believed, in tokens.
+	// leastWindow is the smallest plausible window, in tokens.
 	leastWindow = 512
 
-	// nearby is how much of a text around a number says what it is, in bytes.
+	// nearby is how many bytes around a number determine its meaning.
 	nearby = 34
 )
 
@@ -139,10 +137,10 @@ var (
 	pages      = expression.New(`job requires (\d+) pages \(only (\d+) available\)`)
 )
 
-// pageTokens is how many tokens a page of exllamav2's and exllamav3's cache holds.
+// pageTokens is the page size of exllamav2's and exllamav3's cache, in tokens.
 const pageTokens = 256
 
-// numbersOf reads the numbers of a text that tells of a prompt that is too long.
+// numbersOf reads the numbers of a text about an overlong prompt.
 func numbersOf(text string) (said Overflow) {
 	if found := sum.FindStringSubmatch(text); found != nil {
 		return Overflow{Tokens: integer(found[1]), Reserved: integer(found[2]), Window: integer(found[3])}
@@ -180,7 +178,7 @@ func numbersOf(text string) (said Overflow) {
 	if said.Tokens == 0 && largest > said.Window {
 		said.Tokens = largest
 		if said.Tokens-said.Reserved > 0 && strings.Contains(text, "requested") {
-			said.Tokens -= said.Reserved // the whole was named, and a part of it
+			said.Tokens -= said.Reserved // the text named the total and the reserved part
 		}
 	}
 	if bytesWords.MatchString(text) && !strings.Contains(text, "token") || said.Window > 0 && said.Tokens > 64*said.Window {
@@ -192,7 +190,7 @@ func numbersOf(text string) (said Overflow) {
 	return said
 }
 
-// numbersIn returns the numbers of a text that stand by themselves.
+// numbersIn returns the separate numbers of a text.
 func numbersIn(text string) (numbers []number) {
 	end := 0
 	for _, at := range integers.FindAllStringIndex(text, -1) {
@@ -209,7 +207,7 @@ func numbersIn(text string) (numbers []number) {
 	return numbers
 }
 
-// isPart reports whether a number is a part of a name, a date, or a fraction.
+// isPart reports whether a number is part of a name, a date, or a fraction.
 func isPart(before, after string) bool {
 	if before != "" {
 		last := before[len(before)-1]
@@ -227,17 +225,17 @@ func isPart(before, after string) bool {
 	return next == '_' || next == '-' || 'a' <= next && next <= 'z' || next == '.' && len(after) > 1 && '0' <= after[1] && after[1] <= '9'
 }
 
-// isLimit reports whether what stands around a number says that it is a limit.
+// isLimit reports whether the text around a number calls it a limit.
 func (n number) isLimit() bool {
 	return limitWord.MatchString(n.before) || limitNext.MatchString(n.after)
 }
 
-// isOfAnswer reports whether the nearest word before a number says that it is the length of the answer.
+// isOfAnswer reports whether the nearest word before a number calls it the length of the answer.
 func (n number) isOfAnswer() bool {
 	return lastIndex(answerWord, n.before) > lastIndex(limitWord, n.before)
 }
 
-// lastIndex returns where the last match of words ends; -1 without one.
+// lastIndex returns where the last match of words ends; -1 if absent.
 func lastIndex(words *expression.Regexp, text string) int {
 	found := words.FindAllStringIndex(text, -1)
 	if len(found) == 0 {
@@ -246,7 +244,7 @@ func lastIndex(words *expression.Regexp, text string) int {
 	return found[len(found)-1][1]
 }
 
-// integer returns the value of digits; 0 for more than any prompt has.
+// integer returns the value of digits; 0 if it exceeds maxCount.
 func integer(digits string) int {
 	value, err := strconv.Atoi(digits)
 	if err != nil || value > maxCount {

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// IsPlainText reports whether a message's content is text and nothing else: a string,
-// or an array of parts of the given types that have no other members than these: type,
-// text, and the more that are named.
+// IsPlainText reports whether a message's content is only text: a string, or an array of parts of the given
+// types whose only members are type, text, and those in more.
 func IsPlainText(content json.RawMessage, types []string, more ...string) bool {
 	if _, ok := String(content); ok {
 		return true
@@ -28,7 +27,7 @@ func IsPlainText(content json.RawMessage, types []string, more ...string) bool {
 	return true
 }
 
-// TextsOf returns a text member of each object in an array, in order.
+// TextsOf returns a string member of each object in an array, in order.
 func TextsOf(array json.RawMessage, member string) []string {
 	var texts []string
 	for _, element := range Elements(array) {

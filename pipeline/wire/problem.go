@@ -1,15 +1,14 @@
 package wire
 
-// Problem is our error.
+// Problem is an error that the proxy reports.
 type Problem struct {
 	Status int
-	Type   string // of Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
-	// OpenAIType is the type for OpenAI's clients where it does not follow from Type;
-	// empty: it does.
+	Type   string // from Anthropic's list: "authentication_error", "invalid_request_error", "api_error", …
+	// OpenAIType is the type for OpenAI's clients; "" to derive it from Type.
 	OpenAIType string
 
-	Code      string // "invalid_api_key", …; OpenAI's code, empty becomes null; Anthropic's details.error_code
-	Param     string // the member at fault, for OpenAI; empty becomes null
+	Code      string // "invalid_api_key", …; OpenAI's code, "" becomes null; Anthropic's details.error_code
+	Param     string // the faulty member, for OpenAI; "" becomes null
 	Message   string // says what to do next
 	RequestID string
 }

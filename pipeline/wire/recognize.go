@@ -2,14 +2,14 @@ package wire
 
 import "encoding/json"
 
-// How sure a codec can be that a body has its format.
+// How likely a body has a codec's format.
 const (
 	Possible = 1
 	Likely   = 2
 	Certain  = 3
 )
 
-// Hints are what a body's format is recognized by.
+// Hints are the parts of a body by which its format is recognized.
 type Hints struct {
 	HasChatRoles bool // a message of the roles tool, system or developer, or with tool_calls
 
@@ -22,8 +22,8 @@ func (h Hints) Has(member string) bool {
 	return has
 }
 
-// HintsOf reads the hints of a body. ok is false for what is not a JSON object with the messages
-// that formats have.
+// HintsOf reads the hints of a body. ok is false unless the body is a JSON object with messages in a
+// supported form.
 func HintsOf(body []byte) (hints Hints, ok bool) {
 	if json.Unmarshal(body, &hints.members) != nil {
 		return Hints{}, false

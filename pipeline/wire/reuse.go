@@ -1,49 +1,47 @@
 package wire
 
-// MemberUse is what a member of a body means for giving an answer again.
+// MemberUse is the role of a body's member in the reuse of an answer.
 type MemberUse int
 
-// The uses of a member.
+// The roles of a member.
 const (
-	Unknown      MemberUse = iota // not listed: the request is left alone
+	Unknown      MemberUse = iota // not listed, so the request's answer is not reused
 	Counts                        // changes the answer
-	Formatting                    // changes nothing in the answer
+	Formatting                    // does not affect the answer
 	Conversation                  // holds the conversation
 	Tools                         // holds the tools
 	System                        // holds the system prompt
 )
 
-// Reuse says when an answer of a format may be given again to an equal request.
+// Reuse holds the conditions under which an answer of a format may be reused for an equal request.
 type Reuse struct {
-	// Member returns what a member of a body is. Members that it does not know may refer
-	// to what only the provider knows: a thread, a container, a connector.
+	// Member returns the role of a body's member. Unknown members may refer to data that only the provider
+	// has: a thread, a container, a connector.
 	Member func(name string) MemberUse
 
-	// Ends are the stop reasons of an answer in which the model said all it had to say.
+	// Ends are the stop reasons of a complete answer.
 	Ends []string
 
-	// Requirements are what some members must say, in the order in which they are checked.
+	// Requirements are the required values of some members, in the order of the checks.
 	Requirements []Requirement
 
-	// SystemInList says that system messages stand in the conversation itself.
+	// SystemInList means that system messages are part of the conversation.
 	SystemInList bool
 
-	// ItemType is the type that a message of the conversation may name; "" if messages
-	// have no type.
+	// ItemType is the optional type of a message; "" if messages have no type.
 	ItemType string
 
-	// TextType is the type of the block that a text sent as a string stands for.
+	// TextType is the type of a block equivalent to a string.
 	TextType string
 
-	// ClientTools are the types of the tools that the client runs. "" stands for a tool
-	// without a type.
+	// ClientTools are the types of the tools that clients run. "" is a tool without a type.
 	ClientTools []string
 }
 
-// Requirement is what a member of a body must say so that its answer may be given again.
+// Requirement is a member's required value for the reuse of an answer.
 type Requirement struct {
 	Member  string
 	Value   string // JSON without white space
-	Present bool   // it must be there; otherwise it may also be absent or null
-	Stored  bool   // otherwise the provider keeps the answer
+	Present bool   // it must be present; otherwise it may also be absent or null
+	Stored  bool   // otherwise the provider stores the answer
 }

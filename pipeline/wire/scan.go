@@ -8,9 +8,8 @@ import (
 // A span is a half-open range of bytes.
 type span struct{ start, end int }
 
-// skip returns the offset after the JSON value that starts at i. Between brackets
-// it follows strings and nesting alone and trusts the rest. If there is no value,
-// ok is false and end the offset of the fault.
+// skip returns the offset after the JSON value that starts at i. Between brackets it only follows strings and
+// nesting, without validating the rest. Without a value, ok is false and end is the offset of the fault.
 func skip(b []byte, i int) (end int, ok bool) {
 	if i >= len(b) {
 		return len(b), false
@@ -25,7 +24,7 @@ func skip(b []byte, i int) (end int, ok bool) {
 	}
 }
 
-// tracked is the nesting depth down to which brackets are told from braces.
+// tracked is the nesting depth up to which brackets are distinguished from braces.
 const tracked = 64
 
 // nested returns the offset after the array or object that starts at i.
@@ -63,8 +62,8 @@ func nested(b []byte, i int) (end int, ok bool) {
 	return len(b), false
 }
 
-// values returns about how many JSON values a value holds, counted by commas and opening
-// brackets, but no more than limit.
+// values returns about how many JSON values a value contains, up to limit. It counts commas and opening
+// brackets.
 func values(b []byte, limit int) int {
 	found := 0
 	for i := 0; i < len(b) && found < limit; i++ {

@@ -6,37 +6,35 @@ import (
 	"slices"
 )
 
-// Piece is a part of a sealed list: the client's elements From to To (excluded),
-// byte for byte, or Raw in their place. Raw may hold several elements, separated
-// by commas; if it is empty and not nil, nothing stands in their place.
+// Piece is a part of a sealed list: the client's elements From to To (excluded), byte for byte, or Raw in
+// their place. Raw may hold several elements, separated by commas; an empty non-nil Raw removes them.
 type Piece struct {
 	From, To int
 	Raw      json.RawMessage
 }
 
-// Member is a top-level member that is set when a body is sealed. A member
-// without Raw is left as it is.
+// Member is a top-level member to set when a body is sealed. A member without Raw is left unchanged.
 type Member struct {
 	Name string
 	Raw  json.RawMessage
 }
 
-// edit is a change of a body: raw, or the new list, in place of a range.
+// edit is a change of a body: raw or the new list replaces a range.
 type edit struct {
 	at     span
 	raw    []byte
 	isList bool
 }
 
-// Seal returns the body with pieces as its list and members set: in their place,
-// or as the last ones. Everything else keeps its bytes, white space included. A body that does not change is returned as
-// it is. Pieces lie within the list, members are not the list.
+// Seal returns the body with its list replaced by pieces and with members set, in place or appended.
+// Everything else keeps its bytes, including white space. An unchanged body is returned without a copy.
+// Pieces must be within the list, and members must not include the list.
 func (e *Envelope) Seal(pieces []Piece, members ...Member) []byte {
 	return e.SealIn(nil, pieces, members...)
 }
 
-// SealIn is Seal for a body whose memory comes from a function that returns as many
-// bytes as it is asked for; allocated if nil. A body that does not change asks for none.
+// SealIn is Seal with an allocator that returns as many bytes as requested; optional. It isn't called for an
+// unchanged body.
 func (e *Envelope) SealIn(memory func(size int) []byte, pieces []Piece, members ...Member) []byte {
 	edits := e.memberEdits(members)
 	size := len(e.body)
@@ -93,7 +91,7 @@ func (e *Envelope) memberEdits(members []Member) []edit {
 	return edits
 }
 
-// keeps reports whether pieces are the client's own list.
+// keeps reports whether pieces equal the client's own list.
 func (e *Envelope) keeps(pieces []Piece) bool {
 	next := 0
 	for _, piece := range pieces {
@@ -109,7 +107,7 @@ func (e *Envelope) keeps(pieces []Piece) bool {
 	return next == len(e.elements)
 }
 
-// appendList appends the list that pieces make.
+// appendList appends the list of pieces.
 func (e *Envelope) appendList(out []byte, pieces []Piece) []byte {
 	if e.isText {
 		return e.appendTextList(out, pieces)
@@ -136,8 +134,8 @@ func (e *Envelope) appendList(out []byte, pieces []Piece) []byte {
 	return append(out, e.body[last:e.list.end]...)
 }
 
-// comma returns what stands between a piece that ends at one element and a piece
-// that begins at another: the client's own comma where there is one.
+// comma returns the separator between a piece that ends at one element and a piece that begins at another:
+// the client's own comma if possible.
 func (e *Envelope) comma(end, from int) []byte {
 	if end != from || from == 0 || from >= len(e.elements) {
 		return []byte{','}
@@ -145,8 +143,8 @@ func (e *Envelope) comma(end, from int) []byte {
 	return e.body[e.elements[from-1].end:e.elements[from].start]
 }
 
-// appendTextList appends the array that pieces make of a list that was a string:
-// beside other items the string becomes the user message that it stood for.
+// appendTextList appends the array of pieces for an original string list. Next to other items the string
+// becomes the equivalent user message.
 func (e *Envelope) appendTextList(out []byte, pieces []Piece) []byte {
 	out = append(out, '[')
 	isFirst := true

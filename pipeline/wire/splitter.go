@@ -9,35 +9,33 @@ import (
 // MaxEvent is the longest event that a Splitter yields, in bytes of data.
 const MaxEvent = 16 << 20
 
-// maxNames bounds how many event names a Splitter remembers.
+// maxNames limits how many event names a Splitter caches.
 const maxNames = 64
 
 // Event is one event of a stream.
 type Event struct {
-	Name string // empty where the stream names none
-	Data []byte // valid until the function that was given the event returns
+	Name string // "" if unnamed
+	Data []byte // valid until the yield function returns
 }
 
-// Splitter finds the events in a text/event-stream that arrives in pieces cut
-// anywhere. Lines may end with LF, CRLF or CR. It holds the event that is not
-// complete yet and no more than MaxEvent bytes: a longer event is skipped, the
-// stream goes on. The zero value is ready to use.
+// Splitter finds the events in a text/event-stream that arrives in arbitrary chunks. Lines may end with LF,
+// CRLF or CR. It buffers the incomplete event, up to MaxEvent bytes. Longer events are skipped, and the
+// stream continues. The zero value is ready to use.
 type Splitter struct {
-	line  []byte // start of a line whose end has not come
-	data  []byte // of the event that has not ended
+	line  []byte // start of an incomplete line
+	data  []byte // of the incomplete event
 	owned bool   // data is our own memory, not the caller's chunk
-	has   bool   // the event has data, be it empty
+	has   bool   // the event has data, possibly empty
 	long  bool   // the event or its current line is too long and is skipped
 	name  string
 	names map[string]string
 
-	started bool // the first line has been read: no byte order mark can follow
-	afterCR bool // the last byte was a CR: an LF belongs to it
-	inLong  bool // within a line that is too long
+	started bool // the first line has been read, so no byte order mark can follow
+	afterCR bool // the last byte was a CR, so that a following LF belongs to it
+	inLong  bool // inside a line that is too long
 }
 
-// Write takes the next piece of the stream and gives yield every event that ends
-// in it.
+// Write takes the next chunk of the stream and yields every event that ends in it.
 func (s *Splitter) Write(chunk []byte, yield func(Event)) {
 	for len(chunk) > 0 {
 		if s.afterCR {
@@ -59,7 +57,7 @@ func (s *Splitter) Write(chunk []byte, yield func(Event)) {
 	s.own()
 }
 
-// lineEnd returns where the first line of chunk ends and how long its ending is.
+// lineEnd returns where the first line of chunk ends and how long its line ending is.
 func lineEnd(chunk []byte) (end, size int) {
 	line := chunk
 	lf := bytes.IndexByte(chunk, '\n')
@@ -76,7 +74,7 @@ func lineEnd(chunk []byte) (end, size int) {
 	return lf, 1
 }
 
-// keepLine keeps the start of a line until its end comes.
+// keepLine buffers the start of a line until its end arrives.
 func (s *Splitter) keepLine(part []byte) {
 	if s.inLong || len(s.line)+len(part) > MaxEvent {
 		s.line, s.inLong, s.long = nil, true, true
@@ -85,7 +83,7 @@ func (s *Splitter) keepLine(part []byte) {
 	s.line = append(s.line, part...)
 }
 
-// endLine reads a line whose last part has come.
+// endLine reads a line after its last part has arrived.
 func (s *Splitter) endLine(part []byte, yield func(Event)) {
 	if s.inLong {
 		s.inLong = false
@@ -114,7 +112,7 @@ func (s *Splitter) endLine(part []byte, yield func(Event)) {
 	}
 }
 
-// addData adds a line of data to the event; own says that value is our own memory.
+// addData adds a line of data to the event; own means that value is our own memory.
 func (s *Splitter) addData(value []byte, own bool) {
 	if s.long || len(s.data)+len(value) >= MaxEvent {
 		s.data, s.owned, s.long = nil, false, true
@@ -128,14 +126,14 @@ func (s *Splitter) addData(value []byte, own bool) {
 	s.data = append(append(s.data, '\n'), value...)
 }
 
-// own copies data that lies in the caller's memory.
+// own copies data from the caller's memory.
 func (s *Splitter) own() {
 	if s.has && !s.owned {
 		s.data, s.owned = append(make([]byte, 0, len(s.data)+64), s.data...), true
 	}
 }
 
-// dispatch ends the event. As the standard says, an event without data is dropped.
+// dispatch ends the event. As the standard requires, an event without data is dropped.
 func (s *Splitter) dispatch(yield func(Event)) {
 	event := Event{Name: s.name, Data: s.data}
 	whole := s.has && !s.long
@@ -145,8 +143,8 @@ func (s *Splitter) dispatch(yield func(Event)) {
 	}
 }
 
-// Flush gives yield the event that has come whole but for the blank line behind it: some servers
-// end their streams without one. What comes of the stream after it goes on as if it had come.
+// Flush yields a pending event that lacks only the blank line after it, because some servers end their
+// streams without one. Write continues as usual afterwards.
 func (s *Splitter) Flush(yield func(Event)) {
 	if s.long || s.inLong {
 		return

@@ -6,9 +6,9 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Spoken returns the message of an answer that says most to a person: the first with text, or
-// else with a call, or else of all; nil if the answer has none. An answer of Responses has
-// several, reasoning first. The others come back with the client's next request.
+// Spoken returns the most informative message of an answer for a person: the first with text, otherwise the
+// first with a call, otherwise the first of all; nil without messages. An answer of Responses has several,
+// reasoning first. The others come back with the client's next request.
 func (a *Answer) Spoken(codec Codec) json.RawMessage {
 	if len(a.Messages) < 2 {
 		return first(a.Messages)

@@ -2,12 +2,11 @@ package wire
 
 import "net/http"
 
-// little is how many tokens of an answer are next to nothing.
+// little is the number of tokens up to which an answer counts as almost empty.
 const little = 16
 
-// Overflow reports whether an answer tells that its prompt is too long: by an error, or by having
-// ended at the model's window. most is how long the request lets the answer become; 0 if it
-// doesn't say.
+// Overflow reports whether an answer shows that its prompt is too long: by an error, or because it ended at
+// the model's window. most is the request's limit on the answer; 0 if unlimited.
 func (a Answer) Overflow(most int) (said Overflow, ok bool) {
 	if a.Error != nil {
 		return ReadOverflow(http.StatusBadRequest, a.Error)
@@ -19,7 +18,7 @@ func (a Answer) Overflow(most int) (said Overflow, ok bool) {
 	return Overflow{Window: a.Usage.Prompt() + a.Usage.Output}, true
 }
 
-// SaysLittle reports whether next to nothing is lost with an answer: with an error, nothing at all.
+// SaysLittle reports whether an answer is almost empty or, if it has an error, completely empty.
 func (a Answer) SaysLittle() bool {
 	if a.Error != nil {
 		return a.Said == 0 && len(a.Messages) == 0
@@ -27,32 +26,31 @@ func (a Answer) SaysLittle() bool {
 	return a.Usage.Output <= little && a.Said <= little
 }
 
-// endsAtWindow reports whether an answer ended because the window was full. Some servers say so,
-// others cut the prompt to the window and have no room for an answer then.
+// endsAtWindow reports whether an answer ended because the window was full. Some servers report that. Others
+// truncate the prompt to the window, which leaves no room for an answer.
 func (a Answer) endsAtWindow(most int) bool {
 	switch a.StopReason {
 	case "model_context_window_exceeded", "context_window_exceeded", "context_length_exceeded", "model_length", "prompt_too_long":
 		return true
 	case "length", "max_output_tokens":
 		return a.Usage.Reported && a.SaysLittle() && (a.Usage.Output == 0 || a.Usage.Output < most)
-	case "max_tokens": // to ask for an answer of nothing warms Anthropic's cache
+	case "max_tokens": // clients warm Anthropic's cache by asking for an empty answer
 		return a.Usage.Reported && a.SaysLittle() && a.Usage.Output < most
 	}
 	return false
 }
 
-// Opening says what an event tells of a stream's beginning.
+// Opening is an event's meaning for a stream's beginning.
 type Opening int
 
-// What events tell.
+// The meanings of an event.
 const (
 	Begun   Opening = iota // the answer has begun, or has failed
-	Opens                  // no more than that the stream is open
-	IsAlive                // that it is still open
+	Opens                  // the stream is open, nothing more
+	IsAlive                // the stream is still open
 )
 
-// ProblemOf returns the error that an event, or a body, tells of, in whatever envelope; nil if it
-// tells of none.
+// ProblemOf returns the error in an event or a body, from any envelope; nil if absent.
 func ProblemOf(event Event) []byte {
 	data := event.Data
 	if len(data) > 0 && data[0] == '[' {

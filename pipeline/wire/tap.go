@@ -7,24 +7,24 @@ import (
 	"runtime/debug"
 )
 
-// MaxAnswer is how many bytes of an answer a tap keeps to rebuild its messages.
-// Of a longer stream it reads the usage alone, of a longer body nothing.
+// MaxAnswer is the longest answer whose messages a tap rebuilds, in bytes. In longer streams it reads only
+// the usage. It ignores longer bodies.
 const MaxAnswer = 16 << 20
 
-// Listener understands the answers of one format.
+// Listener parses the answers of one format.
 type Listener interface {
-	// Event takes the next event of a stream. It keeps nothing of its data.
+	// Event takes the next event of a stream. It must not keep its data.
 	Event(Event)
 
-	// Answer returns what the events so far said.
+	// Answer returns the information from the events so far.
 	Answer() Answer
 
-	// Body reads a whole answer that is not a stream.
+	// Body reads a whole answer outside a stream.
 	Body(json.RawMessage) Answer
 }
 
-// NewTap returns a tap that lets listener read an answer. A body that is JSON is
-// read as such even where a stream was expected: providers answer so with errors.
+// NewTap returns a tap that makes listener read an answer. A JSON body is read as JSON even if a stream was
+// expected, because providers send errors that way.
 func NewTap(stream bool, listener Listener) Tap {
 	return &tap{listener: listener, stream: stream}
 }
@@ -32,10 +32,10 @@ func NewTap(stream bool, listener Listener) Tap {
 type tap struct {
 	listener Listener
 	stream   bool
-	begun    bool // the first byte that is not white space has come
+	begun    bool // the first byte other than white space has arrived
 	split    Splitter
 	body     []byte
-	isLong   bool // the body is longer than MaxAnswer and was let go
+	isLong   bool // the body exceeds MaxAnswer and was dropped
 	failure  string
 }
 
@@ -58,21 +58,21 @@ func (t *tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// event has the listener take an event. One at which it panics is left out: what comes
-// after it is read, in which the usage may stand.
+// event passes an event to the listener. If the listener panics, the event is skipped, and later events are
+// still read because they may hold the usage.
 func (t *tap) event(event Event) {
 	defer t.survive()
 	t.listener.Event(event)
 }
 
-// survive ends a panic, and keeps what the first one says: there may be one an event.
+// survive recovers from a panic and keeps the first one, because there may be one for each event.
 func (t *tap) survive() {
 	if value := recover(); value != nil && t.failure == "" {
 		t.failure = fmt.Sprintf("%v\n%s", value, debug.Stack())
 	}
 }
 
-// Answer returns what has been read so far.
+// Answer returns the answer so far.
 func (t *tap) Answer() Answer {
 	answer := t.read()
 	if t.failure != "" {
@@ -93,7 +93,7 @@ func (t *tap) read() (answer Answer) {
 	if !json.Valid(body) {
 		return Answer{}
 	}
-	answer.Said = len(body) // is all that is known if the listener panics
+	answer.Said = len(body) // the only known value if the listener panics
 	return t.listener.Body(body)
 }
 

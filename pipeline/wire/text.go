@@ -54,7 +54,7 @@ func AppendText(dst, raw []byte) (text []byte, ok bool) {
 	return dst, true
 }
 
-// wordSize is how many bytes of a text are looked at in one step.
+// wordSize is how many bytes of a text are checked in one step.
 const wordSize = 8
 
 // hasBackslash reports whether one of the next wordSize bytes is a backslash.
@@ -64,8 +64,8 @@ func hasBackslash(b []byte) bool {
 	return (word-ones)&^word&highs != 0
 }
 
-// appendEscaped appends what the escape at the start of b stands for and returns
-// the escape's length; 0 if the bytes are not an escape.
+// appendEscaped appends the character of the escape at the start of b and returns the escape's length; 0 if
+// the bytes are not an escape.
 func appendEscaped(dst, b []byte) (text []byte, size int) {
 	if len(b) < 2 {
 		return dst, 0
@@ -120,7 +120,7 @@ func codeUnit(b []byte) (unit rune, ok bool) {
 	return unit, true
 }
 
-// appendValid appends b with U+FFFD in place of each byte that is not UTF-8.
+// appendValid appends b with U+FFFD in place of each invalid UTF-8 byte.
 func appendValid(dst, b []byte) []byte {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -130,8 +130,7 @@ func appendValid(dst, b []byte) []byte {
 	return dst
 }
 
-// Quote returns text as a JSON string: valid UTF-8, nothing escaped that need
-// not be, the same bytes every time.
+// Quote returns text as a JSON string: valid UTF-8, with as few escapes as possible, and deterministic.
 func Quote(text string) json.RawMessage {
 	return AppendQuote(nil, text)
 }
@@ -176,8 +175,8 @@ func AppendQuote(dst []byte, text string) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// AppendInside appends a JSON string without its quotes, its escapes as they are:
-// pieces of one text put together so are the inside of one string.
+// AppendInside appends a JSON string without its quotes and with its escapes unchanged. The results for
+// several pieces of one text can be joined inside one string.
 func AppendInside(dst, raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return dst
@@ -185,7 +184,7 @@ func AppendInside(dst, raw []byte) []byte {
 	return append(dst, raw[1:len(raw)-1]...)
 }
 
-// Int returns the whole number that raw is; ok is false if it is not a whole number.
+// Int returns the value of a whole number; ok is false for any other raw.
 func Int(raw []byte) (number int, ok bool) {
 	number, err := strconv.Atoi(string(raw))
 	if err == nil {

@@ -1,9 +1,9 @@
 package wire
 
-// Traits are what is known of a format without reading a body.
+// Traits are the properties of a format that don't depend on a body.
 type Traits struct {
-	// Provider is the API family that the format belongs to: "anthropic", "openai". Its
-	// name is that of the company whose API it is; compatible servers share it.
+	// Provider is the API family of the format: "anthropic", "openai". It is named after the company that
+	// defined the API; compatible servers share it.
 	Provider string
 
 	// Path is the endpoint of conversations: "/v1/messages".
@@ -15,29 +15,27 @@ type Traits struct {
 	// CompactPath is the endpoint that compacts a history for a client; "" if absent.
 	CompactPath string
 
-	// VersionHeader is a header that clients of this format send and others do not; ""
-	// if absent.
+	// VersionHeader is a header that only clients of this format send; "" if absent.
 	VersionHeader string
 
-	// Version is the value of VersionHeader in requests of our own.
+	// Version is the value of VersionHeader in our own requests.
 	Version string
 
-	// Beside are members of a body, in JSON without braces, that a request sent by hand should have
-	// beside its model and messages; "" if none.
+	// Beside holds further members, in JSON without braces, that a hand-written request should have in
+	// addition to its model and messages; "" if absent.
 	Beside string
 
-	// HasWebSocket says that clients of this format try a WebSocket at Path first.
+	// HasWebSocket means that clients of this format try a WebSocket at Path first.
 	HasWebSocket bool
 
-	// MarksCache says that the provider caches a prompt only where the client puts cache
-	// markers. Without it the provider caches on its own.
+	// MarksCache means that the provider caches a prompt only at the client's cache markers. Otherwise it
+	// caches automatically.
 	MarksCache bool
 
-	// ReleasesThinking says that a body can ask the provider to drop thinking that an
-	// edited history no longer fits (thinking.block_binding).
+	// ReleasesThinking means that a body can ask the provider to drop thinking that no longer fits an edited
+	// history (thinking.block_binding).
 	ReleasesThinking bool
 
-	// InstructsTools says that the provider puts instructions of its own before a prompt
-	// with tools.
+	// InstructsTools means that the provider adds its own instructions to a prompt with tools.
 	InstructsTools bool
 }

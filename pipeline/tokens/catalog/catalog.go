@@ -1,6 +1,5 @@
-// Package catalog replaces the models' catalog while the program runs, by one that someone has
-// signed with Ed25519 (RFC 8032). The signature of a file or an address NAME is in NAME.sig, as
-// base64 of its 64 bytes.
+// Package catalog replaces the model catalog while the program runs. The new catalog must be signed with
+// Ed25519 (RFC 8032). The signature of a file or an address NAME is in NAME.sig, as base64 of its 64 bytes.
 package catalog
 
 import (
@@ -25,7 +24,7 @@ import (
 )
 
 const (
-	// Every is how often the catalog is looked for again.
+	// Every is the interval between checks for a new catalog.
 	Every = time.Hour
 
 	patience = 30 * time.Second
@@ -33,17 +32,17 @@ const (
 	ending   = ".sig"
 )
 
-// Source is where a catalog is from. Place, Key, Models and Log must be set.
+// Source is where to load a catalog from. Place, Key, Models and Log must be set.
 type Source struct {
 	Place  string            // an absolute path, or an address that begins with http:// or https://
-	Key    ed25519.PublicKey // that signs it
-	Kept   string            // path at which the last good one is kept; "" if it is not kept
+	Key    ed25519.PublicKey // public key of the signature
+	Kept   string            // path for storing the last good catalog; "" to not store it
 	Models *tokens.Models
 	Log    *slog.Logger
-	Client *http.Client // the default one if nil
+	Client *http.Client // optional; the default client if nil
 }
 
-// ParseKey reads a public key: base64 of its 32 bytes, or of their PKIX form, as OpenSSL writes it.
+// ParseKey reads a public key: base64 of its 32 bytes, or of their PKIX form, which OpenSSL writes.
 func ParseKey(text string) (ed25519.PublicKey, error) {
 	content, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil {
@@ -59,7 +58,7 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	return nil, errors.New("not an Ed25519 public key")
 }
 
-// IsPlace reports whether a catalog can be at a place.
+// IsPlace reports whether a place is valid for a catalog.
 func IsPlace(place string) bool {
 	if filepath.IsAbs(place) {
 		return true
@@ -68,8 +67,8 @@ func IsPlace(place string) bool {
 	return err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != ""
 }
 
-// Start loads the catalog, or the last good one where that fails, and looks for a newer one
-// from time to time. What it returns ends that.
+// Start loads the catalog, or the last good one if that fails, and then checks regularly for a newer one
+// until stop is called.
 func (s Source) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := s.Load(ctx); err != nil {
@@ -101,7 +100,7 @@ func (s Source) failed(ctx context.Context, err error) {
 	s.Log.WarnContext(ctx, "The catalog of models wasn't loaded, the one before holds. Check PALIMPSEST_CATALOG and its .sig file", "error", err)
 }
 
-// Load loads the catalog and keeps it. Where it fails nothing changes.
+// Load loads the catalog and stores it. An error leaves everything unchanged.
 func (s Source) Load(ctx context.Context) error {
 	content, err := s.read(ctx, "", tokens.MaxCatalog)
 	if err != nil {
@@ -139,7 +138,7 @@ func (s Source) restore() error {
 	return s.use(content, signature)
 }
 
-// use puts a catalog in place if it is signed.
+// use activates a catalog if its signature is valid.
 func (s Source) use(content, signature []byte) error {
 	decoded, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(signature)))
 	if err != nil || !ed25519.Verify(s.Key, content, decoded) {
@@ -151,7 +150,7 @@ func (s Source) use(content, signature []byte) error {
 	return nil
 }
 
-// read reads what is at the place with an ending.
+// read reads the file or address at the place plus an ending.
 func (s Source) read(ctx context.Context, ending string, most int64) ([]byte, error) {
 	if filepath.IsAbs(s.Place) {
 		file, err := os.Open(s.Place + ending)
@@ -174,7 +173,7 @@ func (s Source) read(ctx context.Context, ending string, most int64) ([]byte, er
 	}
 	response, err := cmp.Or(s.Client, http.DefaultClient).Do(request)
 	if err != nil {
-		return nil, errors.New("its server can't be reached") // the error may hold a secret of the address
+		return nil, errors.New("its server can't be reached") // the error may contain a secret of the address
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -191,7 +190,7 @@ func bounded(from io.Reader, most int64) ([]byte, error) {
 	return content, err
 }
 
-// write replaces a file at once.
+// write replaces a file atomically.
 func write(path string, content []byte) error {
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err

@@ -12,7 +12,7 @@ type answerBlock struct {
 	Text string `json:"text"`
 }
 
-// answerUsage is the usage of an answer for which no model was asked.
+// answerUsage is the usage of an answer without a model.
 type answerUsage struct {
 	Input      int `json:"input_tokens"`
 	CacheWrite int `json:"cache_creation_input_tokens"`
@@ -42,7 +42,7 @@ type answerEvent struct {
 	Usage   *answerUsage   `json:"usage,omitempty"`
 }
 
-// answerEnd says how the answer ended.
+// answerEnd holds the stop reason of an answer.
 type answerEnd struct {
 	StopReason   string  `json:"stop_reason"`
 	StopSequence *string `json:"stop_sequence"`
@@ -56,7 +56,7 @@ func (Codec) Answer(said wire.Said, stream bool) []byte {
 		message.Content, message.StopReason = []answerBlock{{Type: "text", Text: said.Text}}, new(ended)
 		body, err := json.Marshal(message)
 		if err != nil {
-			return nil // it holds strings and numbers alone
+			return nil // unreachable: it only holds strings and numbers
 		}
 		return body
 	}

@@ -6,8 +6,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Append returns a user's message with texts as its last blocks: behind tool
-// results, which come first.
+// Append returns a user message with texts as its last blocks, because tool results must come first.
 func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, error) {
 	content, err := wire.AppendBlocks(wire.Get(raw, "content"), texts, wire.TextBlock("text"))
 	if err != nil {
@@ -24,7 +23,7 @@ func (Codec) Instruct(body *wire.Envelope, texts []string) wire.Instruction {
 	}
 	longer, err := wire.AppendBlocks(system, texts, wire.TextBlock("text"))
 	if err != nil {
-		return wire.Instruction{} // the provider will refuse the body
+		return wire.Instruction{} // the provider will reject the body
 	}
 	return wire.Instruction{Member: wire.Member{Name: "system", Raw: longer}}
 }

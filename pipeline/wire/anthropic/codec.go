@@ -19,11 +19,11 @@ func (Codec) Format() conversation.Format { return conversation.Anthropic }
 // List returns "messages".
 func (Codec) List() string { return "messages" }
 
-// Normalize returns what identifies a message's content.
+// Normalize implements wire.Codec.
 func (Codec) Normalize(message conversation.Message) []byte { return wire.Normalize(message) }
 
-// Mark returns an encoded message with one cache marker on its last block that
-// may carry one; with none if ttl is empty.
+// Mark returns an encoded message with one cache marker on its last block that accepts one; without markers
+// if ttl is "".
 func (Codec) Mark(raw json.RawMessage, ttl string) json.RawMessage { return mark(raw, ttl) }
 
 // Tap returns a reader of one answer.

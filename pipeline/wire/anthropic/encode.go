@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Encode returns a message's bytes: its own where it did not change.
+// Encode returns a message's bytes, unchanged if the message is.
 func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	if message.Raw != nil && !message.Changed {
 		return message.Raw, nil
@@ -41,7 +41,7 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// encodeBlocks returns a message's content, its unchanged blocks as they came.
+// encodeBlocks returns a message's content. Unchanged blocks keep their bytes.
 func encodeBlocks(message conversation.Message, content json.RawMessage) (json.RawMessage, error) {
 	var sent []conversation.Block
 	for _, raw := range wire.Elements(content) {
@@ -77,8 +77,8 @@ func encodeBlocks(message conversation.Message, content json.RawMessage) (json.R
 	return append(out, ']'), nil
 }
 
-// encodeBlock writes a block that was changed or is new; origin is the block as
-// it was sent, nil for a new one. It returns nothing for a block without text.
+// encodeBlock encodes a changed or new block; nil without text. origin is the original block, nil for a new
+// one.
 func encodeBlock(block *conversation.Block, origin json.RawMessage) (json.RawMessage, error) {
 	isBlank := strings.TrimSpace(block.Text) == ""
 	switch {

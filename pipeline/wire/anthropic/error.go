@@ -4,7 +4,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Error returns the body of our error, as Anthropic's API words one.
+// Error returns the body of our error, in the form of Anthropic's API.
 func (Codec) Error(problem wire.Problem) []byte {
 	out := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), problem.Type)
 	out = wire.AppendQuote(append(out, `,"message":`...), problem.Message)
@@ -16,8 +16,8 @@ func (Codec) Error(problem wire.Problem) []byte {
 	return append(out, '}')
 }
 
-// Opening implements wire.Codec. A text that is empty yet opens the stream, and one that ends
-// without a word may say that there was no room for them.
+// Opening implements wire.Codec. An empty text block only opens the stream. A stream that ends at a token
+// limit before any text may mean that there was no room for the answer.
 func (Codec) Opening(event wire.Event) wire.Opening {
 	if wire.ProblemOf(event) != nil {
 		return wire.Begun

@@ -10,7 +10,7 @@ import (
 
 const marker = "cache_control"
 
-// mark returns a message with one marker on its last block that may carry one.
+// mark returns a message with one marker on its last block that accepts one.
 func mark(raw json.RawMessage, ttl string) json.RawMessage {
 	content := wire.Get(raw, "content")
 	if len(content) == 0 || ttl == "" && !bytes.Contains(raw, []byte(marker)) {
@@ -55,7 +55,7 @@ func markText(raw, content json.RawMessage, ttl string) json.RawMessage {
 	return wire.Set(raw, "content", append(blocks, "}]"...))
 }
 
-// mayCarry reports whether a marker is legal on a block.
+// mayCarry reports whether a block accepts a marker.
 func mayCarry(block json.RawMessage) bool {
 	switch wire.Text(block, "type") {
 	case "text":
@@ -66,7 +66,7 @@ func mayCarry(block json.RawMessage) bool {
 	return false
 }
 
-// unmarked returns a block without markers, those on the parts of its content included.
+// unmarked returns a block without markers, including those on the parts of its content.
 func unmarked(block json.RawMessage) json.RawMessage {
 	if !bytes.Contains(block, []byte(marker)) {
 		return block
@@ -120,7 +120,7 @@ func timeToLive(raw json.RawMessage) string {
 	return "5m"
 }
 
-// written returns a marker as we write it.
+// written returns a marker in our spelling.
 func written(ttl string) json.RawMessage {
 	if ttl == "5m" {
 		return json.RawMessage(`{"type":"ephemeral"}`)

@@ -16,7 +16,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	message := conversation.Message{Raw: raw}
 	var role string
 	var content json.RawMessage
-	more := false // members that no plain message has
+	more := false // members that a plain message lacks
 	for name, value := range wire.Members(raw) {
 		switch string(name) {
 		case "role":
@@ -42,7 +42,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	return message, nil
 }
 
-// parseContent reads a message's content; what has none is opaque.
+// parseContent reads a message's content. Missing content is opaque.
 func parseContent(message *conversation.Message, content json.RawMessage) {
 	switch {
 	case len(content) > 0 && content[0] == '"':
@@ -102,7 +102,7 @@ func readBlock(raw json.RawMessage) wireBlock {
 	return block
 }
 
-// outline returns what a content block is, without what it says.
+// outline returns a content block's kind, id and name, without its content.
 func outline(raw json.RawMessage, read wireBlock) conversation.Block {
 	block := conversation.Block{Raw: raw}
 	switch read.kind {
@@ -126,9 +126,8 @@ func outline(raw json.RawMessage, read wireBlock) conversation.Block {
 	return block
 }
 
-// join makes a call and its result of two blocks that the proxy does not know but that
-// belong together: of a call to the client's tools, and of what answers a call in a
-// message of the user. They stay together, as they are or not at all.
+// join turns two related unknown blocks into a call and its result: a call of the client's tools, and the
+// answer to it in a user message. They stay together, unchanged or left out.
 func join(role conversation.Role, block *conversation.Block) (traits conversation.Flags) {
 	isServer := strings.HasPrefix(block.Name, "server_") || strings.HasPrefix(block.Name, "mcp_")
 	switch {
@@ -141,7 +140,7 @@ func join(role conversation.Role, block *conversation.Block) (traits conversatio
 	return traits
 }
 
-// parseBlock reads a content block and what it means for its message.
+// parseBlock reads a content block and its flags for the message.
 func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversation.Flags) {
 	read := readBlock(raw)
 	block = outline(raw, read)
@@ -174,8 +173,7 @@ func parseBlock(raw json.RawMessage) (block conversation.Block, traits conversat
 	return block, traits
 }
 
-// loaded returns the tools that a result names and that its client had deferred: the
-// provider shows them to the model from there on.
+// loaded returns the deferred tools that a result names. The provider shows them to the model from there on.
 func loaded(media []conversation.Attachment) (tools []string) {
 	for _, attachment := range media {
 		if attachment.Type == "tool_reference" {
@@ -185,14 +183,13 @@ func loaded(media []conversation.Attachment) (tools []string) {
 	return tools
 }
 
-// serverCalls are the calls of a message that the provider answers itself, and
-// what it answered.
+// serverCalls are the calls of a message that the provider answers, and its answers.
 type serverCalls struct {
-	open      map[string]int // how many calls of an id have no answer so far; none is 0
-	isSettled bool           // there is an answer to a call of an earlier message
+	open      map[string]int // number of unanswered calls by id; zero counts are deleted
+	isSettled bool           // it has an answer to a call of an earlier message
 }
 
-// note takes the message's next block.
+// note adds the message's next block.
 func (c *serverCalls) note(block *conversation.Block) {
 	if block.Kind != conversation.Opaque {
 		return
@@ -215,7 +212,7 @@ func (c *serverCalls) note(block *conversation.Block) {
 	}
 }
 
-// traits returns what the calls mean for the message.
+// traits returns the message's flags from its calls.
 func (c *serverCalls) traits() (traits conversation.Flags) {
 	if len(c.open) > 0 {
 		traits |= conversation.HasPending
@@ -226,7 +223,7 @@ func (c *serverCalls) traits() (traits conversation.Flags) {
 	return traits
 }
 
-// parseResult reads what a tool returned: its texts, a line each, and the rest.
+// parseResult reads a tool's output: its texts, one per line, and the other content.
 func parseResult(content json.RawMessage) (text string, media []conversation.Attachment) {
 	if text, ok := wire.String(content); ok {
 		return text, nil
@@ -244,7 +241,7 @@ func parseResult(content json.RawMessage) (text string, media []conversation.Att
 	return strings.Join(texts, "\n"), media
 }
 
-// attachment describes a block that holds no plain text.
+// attachment describes a block other than plain text.
 func attachment(raw json.RawMessage, read wireBlock) conversation.Attachment {
 	found := conversation.Attachment{Type: read.kind, Raw: raw}
 	if mediaType := wire.Text(read.source, "media_type"); mediaType != "" {

@@ -7,7 +7,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Request reads what the proxy needs to know of a body beside its messages.
+// Request implements wire.Codec.
 func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	fields := wire.NewFields(body)
 	system, tools := fields.TextOrArray("system"), fields.Array("tools")
@@ -19,8 +19,8 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		ReadOnly:  readOnly(fields, body),
 		TakesOut:  takesOut(fields.Object("context_management")),
 
-		// Asked for by hand, thinking comes first; a model that thinks as it sees
-		// fit is not held to it.
+		// With enabled thinking, the message must begin with it. A model with adaptive thinking has no such
+		// rule.
 		ThinkingFirst: wire.Text(fields.Object("thinking"), "type") == "enabled",
 	}
 	for _, part := range []json.RawMessage{system, tools} {
@@ -32,8 +32,8 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.Markers++
 		request.MarkerTTL = ttl
 	}
-	// A refused request that another model answers on the credit of the first, and an answer that is
-	// continued from where it ended early.
+	// A rejected request that another model answers on the credit of the first, or an answer that continues
+	// one that ended early.
 	request.Repeats = fields.Raw("fallback_credit_token") != nil || wire.Text(fields.Raw("resumption"), "token") != ""
 	held := fields.Raw(thread)
 	switch kind := wire.Text(held, "type"); {
@@ -48,13 +48,13 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	return request, fields.Err()
 }
 
-// thread is the member that has the provider hold the conversation between requests
-// (https://platform.claude.com/docs/en/build-with-claude/message-threads): the first
-// sends all of it, each later one what is new.
+// thread is the member that makes the provider hold the conversation between requests
+// (https://platform.claude.com/docs/en/build-with-claude/message-threads). The first request sends all of it,
+// later ones only the new messages.
 const thread = "thread"
 
-// takesOut reports whether context management has edits that remove tool results. What
-// clears thinking, or compacts the whole history, leaves those that it leaves as they are.
+// takesOut reports whether context management has edits that remove tool results. Edits that clear thinking
+// or compact the whole history leave the remaining results unchanged.
 func takesOut(management json.RawMessage) bool {
 	for _, edit := range wire.Elements(wire.Get(management, "edits")) {
 		kind := wire.Text(edit, "type")
@@ -65,8 +65,7 @@ func takesOut(management json.RawMessage) bool {
 	return false
 }
 
-// readOnly says why the history must stay as the client sent it, beside a thread; empty if it may
-// change.
+// readOnly returns why the history must stay as the client sent it, other than a thread; "" if it may change.
 func readOnly(fields *wire.Fields, body *wire.Envelope) string {
 	if fields.Raw("compaction") != nil {
 		return "compaction"
@@ -81,8 +80,8 @@ func readOnly(fields *wire.Fields, body *wire.Envelope) string {
 	return ""
 }
 
-// opensWithCompaction reports whether the conversation begins with the provider's
-// own summary of what came before, which it signs together with what follows.
+// opensWithCompaction reports whether the conversation begins with the provider's own summary, signed
+// together with the messages after it.
 func opensWithCompaction(body *wire.Envelope) bool {
 	if body.Len() == 0 {
 		return false
@@ -93,9 +92,8 @@ func opensWithCompaction(body *wire.Envelope) bool {
 	return false
 }
 
-// fixedMarkers returns the times to live of the markers outside the messages, in
-// the order in which the provider reads them; the one at the top level, which
-// moves along with the end of the prompt, comes last.
+// fixedMarkers returns the times to live of the markers outside the messages, in the order in which the
+// provider reads them. The top-level marker, which moves along with the end of the prompt, comes last.
 func fixedMarkers(tools, system, auto json.RawMessage) []string {
 	var markers []string
 	for _, list := range []json.RawMessage{tools, system} {

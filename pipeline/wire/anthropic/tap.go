@@ -7,16 +7,15 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// listener rebuilds the message that a stream sends.
+// listener rebuilds the message in a stream.
 type listener struct {
 	answer   wire.Answer
 	blocks   []*streamed // by index
 	kept     int         // bytes kept in blocks
-	isBroken bool        // the message cannot be told: too long, or of a kind not known
+	isBroken bool        // the message can't be rebuilt: too long, or of an unknown kind
 }
 
-// streamed is a block that arrives in deltas. Texts are kept as they come, as the
-// inside of JSON strings.
+// streamed is a block that arrives in deltas. Texts are kept undecoded, as the inside of JSON strings.
 type streamed struct {
 	start     json.RawMessage
 	text      []byte
@@ -26,7 +25,7 @@ type streamed struct {
 	citations []byte // comma-separated
 }
 
-// maxBlocks bounds how many blocks an answer may have.
+// maxBlocks limits the blocks of an answer.
 const maxBlocks = 10_000
 
 // Event reads the next event.
@@ -48,14 +47,14 @@ func (l *listener) Event(event wire.Event) {
 	case "message_stop":
 		l.answer.Complete = true
 	case "ping", "content_block_stop":
-	default: // an error of a gateway may have no type
+	default: // a gateway's error may have no type
 		if problem := wire.ProblemOf(event); problem != nil {
 			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 		}
 	}
 }
 
-// nameOf returns an event's name, which some providers leave to its data.
+// nameOf returns an event's name, which some providers put only in its data.
 func nameOf(event wire.Event) string {
 	if event.Name != "" {
 		return event.Name
@@ -63,7 +62,7 @@ func nameOf(event wire.Event) string {
 	return wire.Text(event.Data, "type")
 }
 
-// usage reads a report of what was used; a later one replaces an earlier one.
+// usage reads a usage report; a later one replaces an earlier one.
 func (l *listener) usage(raw json.RawMessage) {
 	readUsage(&l.answer.Usage, raw)
 	readServed(&l.answer, raw)
@@ -114,7 +113,7 @@ func (l *listener) delta(data json.RawMessage) {
 	l.answer.Said += block.said() - before
 }
 
-// keeps counts bytes that are to be kept and reports whether they may be.
+// keeps counts bytes to be kept and reports whether they fit.
 func (l *listener) keeps(size int) bool {
 	if l.kept += size; l.kept > wire.MaxAnswer {
 		l.giveUp()
@@ -122,10 +121,10 @@ func (l *listener) keeps(size int) bool {
 	return !l.isBroken
 }
 
-// giveUp lets go of the message; usage and end are still read.
+// giveUp drops the message; usage and end are still read.
 func (l *listener) giveUp() { l.isBroken, l.blocks = true, nil }
 
-// add takes a delta; it reports false for one of a kind it does not know.
+// add adds a delta; it returns false for one of an unknown kind.
 func (s *streamed) add(delta json.RawMessage) bool {
 	kind := ""
 	for name, value := range wire.Members(delta) {
@@ -156,10 +155,10 @@ func (s *streamed) add(delta json.RawMessage) bool {
 	return false
 }
 
-// said is how many bytes the model has said in the block.
+// said is the number of bytes from the model in the block.
 func (s *streamed) said() int { return len(s.text) + len(s.thinking) + len(s.input) }
 
-// block returns the whole block; nothing for an empty text.
+// block returns the whole block; nil for an empty text.
 func (s *streamed) block() json.RawMessage {
 	raw := s.start
 	for _, member := range []struct {
@@ -182,7 +181,7 @@ func (s *streamed) block() json.RawMessage {
 	return raw
 }
 
-// Answer returns what the events so far said.
+// Answer implements wire.Listener.
 func (l *listener) Answer() wire.Answer {
 	answer := l.answer
 	if !answer.Complete || l.isBroken {
@@ -206,7 +205,7 @@ func (l *listener) Answer() wire.Answer {
 	return answer
 }
 
-// Body reads an answer that is not a stream.
+// Body reads an answer outside a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {
 		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
@@ -230,8 +229,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	return answer
 }
 
-// compactions returns what the API used to compact the history before it answered, which
-// the counts of the whole leave out.
+// compactions returns the usage of the API's compactions before it answered, which the total leaves out.
 func compactions(usage json.RawMessage) []wire.Usage {
 	var used []wire.Usage
 	for _, iteration := range wire.Elements(wire.Get(usage, "iterations")) {
@@ -244,8 +242,8 @@ func compactions(usage json.RawMessage) []wire.Usage {
 	return used
 }
 
-// withSummaries returns the compactions of an answer, of which used were reported by
-// themselves: each has left a block with a summary.
+// withSummaries returns the compactions of an answer, given the separately reported ones. Each compaction has
+// left a block with a summary.
 func withSummaries(used []wire.Usage, message json.RawMessage) []wire.Usage {
 	summaries := 0
 	for _, block := range wire.Elements(wire.Get(message, "content")) {
@@ -259,8 +257,8 @@ func withSummaries(used []wire.Usage, message json.RawMessage) []wire.Usage {
 	return used
 }
 
-// isReduced reports whether an answer says that it is to less than the whole prompt:
-// thinking was dropped, or the API has edited or compacted the context itself.
+// isReduced reports whether an answer is based on less than the whole prompt: thinking was dropped, or the
+// API has edited or compacted the context.
 func isReduced(answer json.RawMessage) bool {
 	if wire.HasElements(wire.Get(answer, "input_transformations")) || wire.HasElements(wire.Get(wire.Get(answer, "context_management"), "applied_edits")) {
 		return true
@@ -273,13 +271,13 @@ func isReduced(answer json.RawMessage) bool {
 	return false
 }
 
-// assistant returns the message with which a client sends an answer back.
+// assistant returns the message in which a client sends an answer back.
 func assistant(content json.RawMessage) json.RawMessage {
 	return append(append([]byte(`{"role":"assistant","content":`), content...), '}')
 }
 
-// readUsage takes the counts that raw holds; later ones replace earlier ones. A report that counts
-// nothing of the prompt says nothing of it: some servers repeat the prompt's members as zeros.
+// readUsage reads the counts in raw; later ones replace earlier ones. It ignores prompt counts of zero,
+// because some servers repeat the prompt's members as zeros.
 func readUsage(usage *wire.Usage, raw json.RawMessage) {
 	read, prompt := *usage, 0
 	isOpenAI, isOwn := false, false
@@ -317,7 +315,7 @@ func readUsage(usage *wire.Usage, raw json.RawMessage) {
 	*usage = read
 }
 
-// readServed takes what a report says of how it was answered, and of the tools that were run for it.
+// readServed reads the terms of an answer, and the tools that the provider ran for it, from a usage report.
 func readServed(answer *wire.Answer, usage json.RawMessage) {
 	answer.Served = wire.ServedOf(usage).Over(answer.Served)
 	answer.ReadToolUses(usage)

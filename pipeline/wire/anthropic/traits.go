@@ -4,7 +4,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Traits returns what is known of the format.
+// Traits implements wire.Codec.
 func (Codec) Traits() wire.Traits {
 	return wire.Traits{
 		Provider: "anthropic", Path: "/v1/messages", CountPath: "/v1/messages/count_tokens", VersionHeader: "Anthropic-Version", Version: "2023-06-01",
@@ -12,8 +12,8 @@ func (Codec) Traits() wire.Traits {
 	}
 }
 
-// Recognize implements wire.Codec: system and max_tokens are Anthropic's, and its messages
-// have neither the roles nor the calls of Chat Completions.
+// Recognize implements wire.Codec. Only Anthropic has system and max_tokens, and its messages have neither
+// the roles nor the calls of Chat Completions.
 func (Codec) Recognize(hints wire.Hints) int {
 	switch {
 	case !hints.Has("messages") || hints.Has("input"):
@@ -27,8 +27,8 @@ func (Codec) Recognize(hints wire.Hints) int {
 	}
 }
 
-// Compose returns the body of one of our requests: no tools, and no thinking where the model
-// would think without being asked.
+// Compose returns the body of one of our requests: no tools, and no thinking if the model would otherwise
+// think without being asked.
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	type thinking struct {
 		Type string `json:"type"`
@@ -46,8 +46,8 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// Repeat returns a body with max_tokens, which the API requires. A history that calls tools is
-// rejected without tools, so they are named, and none may be called.
+// Repeat returns a body with max_tokens, which the API requires. Since the API rejects a history with tool
+// calls but without tools, the body names the tools and forbids their use.
 func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages, "max_tokens": repetition.MaxOutput}
 	if repetition.Stream {
@@ -59,7 +59,7 @@ func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// onlyNamed returns definitions of tools of which only the names are known.
+// onlyNamed returns tool definitions that contain only the names.
 func onlyNamed(tools []string) []map[string]any {
 	definitions := make([]map[string]any, len(tools))
 	for i, name := range tools {
@@ -68,7 +68,7 @@ func onlyNamed(tools []string) []map[string]any {
 	return definitions
 }
 
-// Reuse says when an answer may be given again.
+// Reuse implements wire.Codec.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{
 		Member: memberUse, Ends: []string{"end_turn", "stop_sequence"}, TextType: "text", ClientTools: []string{"", "custom"},
@@ -87,7 +87,7 @@ func memberUse(name string) wire.MemberUse {
 	case "model", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "tool_choice", "thinking",
 		"output_config", "output_format", "service_tier", "inference_geo", "speed":
 		return wire.Counts
-	case "stream", "metadata", "cache_control": // metadata holds nothing but user_id
+	case "stream", "metadata", "cache_control": // metadata holds only user_id
 		return wire.Formatting
 	default:
 		return wire.Unknown

@@ -1,5 +1,5 @@
-// Package formats lists the wire formats that the proxy speaks. A new format is one more
-// package below pipeline/wire and one more line here.
+// Package formats lists the wire formats that the proxy supports. A new format is a package below
+// pipeline/wire and a line here.
 package formats
 
 import (
@@ -17,8 +17,7 @@ func All() []wire.Codec {
 	return []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()}
 }
 
-// Default returns the codec of the format that most servers speak. A client whose format
-// isn't known gets its errors in it.
+// Default returns the codec of the most common format. A client of unknown format gets its errors in it.
 func Default() wire.Codec { return openaichat.New() }
 
 // Of returns the codec of a format. known is false for any other.
@@ -51,7 +50,7 @@ func ByFormat() map[conversation.Format]wire.Codec {
 	return codecs
 }
 
-// Recognize returns the codec of a body by its members. known is false if no format has them.
+// Recognize returns the codec of a body by its members. known is false if no format matches.
 func Recognize(body []byte) (codec wire.Codec, known bool) {
 	hints, ok := wire.HintsOf(body)
 	if !ok {
@@ -66,7 +65,7 @@ func Recognize(body []byte) (codec wire.Codec, known bool) {
 	return codec, best > 0
 }
 
-// Parse reads a message of a format. A format that is not listed is an error.
+// Parse reads a message of a format. An unlisted format is an error.
 func Parse(format conversation.Format, raw []byte) (conversation.Message, error) {
 	codec, known := Of(format)
 	if !known {

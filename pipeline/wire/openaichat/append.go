@@ -6,7 +6,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Append returns a user's message with texts as the last parts of its content.
+// Append returns a user message with texts as the last parts of its content.
 func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, error) {
 	content, err := wire.AppendBlocks(wire.Get(raw, "content"), texts, wire.TextBlock("text"))
 	if err != nil {
@@ -15,8 +15,8 @@ func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, erro
 	return wire.Set(raw, "content", content), nil
 }
 
-// Instruct returns a message for each text, behind the system and developer
-// messages that the list begins with and in the role of the last of them.
+// Instruct returns a message for each text, after the list's leading system and developer messages and in the
+// role of the last of these.
 func (Codec) Instruct(body *wire.Envelope, texts []string) wire.Instruction {
 	return wire.LeadingMessages(body, texts, "system")
 }

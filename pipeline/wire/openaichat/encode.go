@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Encode returns a message's bytes: its own where it did not change.
+// Encode returns a message's bytes, unchanged if the message is.
 func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	if message.Raw == nil {
 		return encodeNew(message)
@@ -25,7 +25,7 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	for i := range slots {
 		sent[i] = slots[i].block
 	}
-	now := make([]*conversation.Block, len(slots)) // nil: left out
+	now := make([]*conversation.Block, len(slots)) // nil if removed
 	origins, hasNew := wire.Origins(sent, message.Blocks), false
 	for i, origin := range origins {
 		if origin >= 0 {
@@ -54,7 +54,7 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// encodeMember writes the blocks of one member, as far as they changed.
+// encodeMember encodes the changed blocks of one member.
 func encodeMember(raw json.RawMessage, member string, slots []slot, now []*conversation.Block) (json.RawMessage, error) {
 	var parts []json.RawMessage // in the member's array
 	isWhole, some, changed := false, false, false
@@ -86,7 +86,7 @@ func encodeMember(raw json.RawMessage, member string, slots []slot, now []*conve
 	})), nil
 }
 
-// sentAs returns the bytes of a slot's block in its message.
+// sentAs returns the bytes of a slot's block in the original message.
 func sentAs(slot *slot, raw json.RawMessage) json.RawMessage {
 	if slot.block.Raw != nil {
 		return slot.block.Raw
@@ -94,7 +94,7 @@ func sentAs(slot *slot, raw json.RawMessage) json.RawMessage {
 	return wire.Get(raw, slot.member)
 }
 
-// extendedContent writes the content of a message that has new blocks, as parts.
+// extendedContent encodes the content of a message with new blocks as parts.
 func extendedContent(blocks []conversation.Block, origins []int, slots []slot) (json.RawMessage, error) {
 	content := []byte{'['}
 	for i := range blocks {
@@ -117,7 +117,7 @@ func extendedContent(blocks []conversation.Block, origins []int, slots []slot) (
 	return append(content, ']'), nil
 }
 
-// withoutContent returns the slots that do not stand in the content.
+// withoutContent returns the slots outside the content.
 func withoutContent(slots []slot, now []*conversation.Block) (rest []slot, restNow []*conversation.Block) {
 	for i := range slots {
 		if slots[i].member != "content" {
@@ -127,8 +127,7 @@ func withoutContent(slots []slot, now []*conversation.Block) (rest []slot, restN
 	return rest, restNow
 }
 
-// encodeSlot writes what stands in a slot now, where sent stood; nothing for an
-// empty one.
+// encodeSlot encodes the current block of a slot in place of sent; nil if the slot is empty.
 func encodeSlot(slot *slot, block *conversation.Block, sent json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case block == nil:
@@ -151,7 +150,7 @@ func encodeSlot(slot *slot, block *conversation.Block, sent json.RawMessage) (js
 	return nil, fmt.Errorf("%w: %s", wire.ErrFixed, block.Kind)
 }
 
-// encodeCall writes other arguments into a tool call.
+// encodeCall replaces the arguments of a tool call.
 func encodeCall(raw json.RawMessage, arguments string) (json.RawMessage, error) {
 	if custom := wire.Get(raw, "custom"); custom != nil {
 		return wire.Set(raw, "custom", wire.Set(custom, "input", wire.Quote(arguments))), nil
@@ -166,7 +165,7 @@ func encodeCall(raw json.RawMessage, arguments string) (json.RawMessage, error) 
 	return wire.Set(raw, "function", wire.Set(function, "arguments", wire.Quote(arguments))), nil
 }
 
-// encodeResult writes another text into a tool's message.
+// encodeResult replaces the text of a tool's message.
 func encodeResult(message conversation.Message) (json.RawMessage, error) {
 	if len(message.Blocks) != 1 || message.Blocks[0].Kind != conversation.ToolResult {
 		return nil, wire.ErrFixed
@@ -177,7 +176,7 @@ func encodeResult(message conversation.Message) (json.RawMessage, error) {
 	return wire.Set(message.Raw, "content", wire.Quote(message.Blocks[0].Text)), nil
 }
 
-// encodeNew writes our message: text as a string, with anything else as parts.
+// encodeNew encodes our message: text as a string, other content as parts.
 func encodeNew(message conversation.Message) (json.RawMessage, error) {
 	var texts []string
 	parts, isText := []byte{'['}, true

@@ -6,11 +6,11 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Error returns the body of our error, as OpenAI's API words one.
+// Error returns the body of our error, in the form of OpenAI's API.
 func (Codec) Error(problem wire.Problem) []byte { return problem.OpenAI() }
 
-// Opening implements wire.Codec. A chunk without words opens the stream, and one that ends it for
-// its length before any came may say that there was no room for them.
+// Opening implements wire.Codec. A chunk without text only opens the stream. A stream that ends for its
+// length before any text may mean that there was no room for the answer.
 func (Codec) Opening(event wire.Event) wire.Opening {
 	if string(event.Data) == "[DONE]" || wire.ProblemOf(event) != nil {
 		return wire.Begun
@@ -28,7 +28,7 @@ func (Codec) Opening(event wire.Event) wire.Opening {
 	return wire.Opens
 }
 
-// isSaying reports whether a delta holds anything of an answer.
+// isSaying reports whether a delta contains any part of an answer.
 func isSaying(delta json.RawMessage) bool {
 	for name, value := range wire.Members(delta) {
 		if string(name) != "role" && !wire.IsNull(value) && string(value) != `""` && string(value) != "[]" {

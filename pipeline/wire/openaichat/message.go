@@ -17,7 +17,7 @@ type wireMessage struct {
 	toolCalls          json.RawMessage
 	functionCall       json.RawMessage
 	reasoningMember    string
-	more               bool // it has members that no plain message has
+	more               bool // it has members that a plain message lacks
 }
 
 func readMessage(raw json.RawMessage) wireMessage {
@@ -53,7 +53,7 @@ func readMessage(raw json.RawMessage) wireMessage {
 	return message
 }
 
-// slot is a block and where in its message it stands.
+// slot is a block and its place in the message.
 type slot struct {
 	block  conversation.Block
 	member string
@@ -99,7 +99,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	return message, nil
 }
 
-// parseResult reads a tool's message: its texts, a line each, and the rest.
+// parseResult reads a tool's message: its texts, one per line, and the other content.
 func parseResult(raw json.RawMessage, read wireMessage) conversation.Block {
 	block := conversation.Block{Kind: conversation.ToolResult, ID: read.toolCallID, Raw: raw}
 	if text, ok := wire.String(read.content); ok {
@@ -119,7 +119,7 @@ func parseResult(raw json.RawMessage, read wireMessage) conversation.Block {
 	return block
 }
 
-// slotsOf returns the blocks of a message in the order in which they count.
+// slotsOf returns the blocks of a message in order.
 func slotsOf(read wireMessage) []slot {
 	var slots []slot
 	for _, thought := range []struct {
@@ -186,7 +186,7 @@ func parseCall(raw json.RawMessage) conversation.Block {
 	return block
 }
 
-// attachment describes a part that holds no text.
+// attachment describes a part without text.
 func attachment(raw json.RawMessage) conversation.Attachment {
 	kind := wire.Text(raw, "type")
 	found := conversation.Attachment{Type: kind, Raw: raw}

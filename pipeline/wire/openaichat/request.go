@@ -6,8 +6,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Request reads what the proxy needs to know of a body beside its messages. The
-// provider keeps no history, so nothing freezes it.
+// Request implements wire.Codec. The history is never read-only, because the provider does not store it.
 func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	fields := wire.NewFields(body)
 	fields.Array(c.List())

@@ -9,13 +9,13 @@ import (
 // listener rebuilds the first choice of a stream.
 type listener struct {
 	answer    wire.Answer
-	content   []byte // texts are kept as they come, as the inside of JSON strings
+	content   []byte // texts are kept undecoded, as the inside of JSON strings
 	refusal   []byte
 	reasoning []byte
-	audio     []byte // id of a spoken answer, as JSON: its sound is not sent back
+	audio     []byte // id of a spoken answer, as JSON; its sound is not sent back
 	calls     []*streamedCall
 	kept      int  // bytes kept of the message
-	isBroken  bool // the message cannot be told: too long, or of a kind not known
+	isBroken  bool // the message can't be rebuilt: too long, or of an unknown kind
 }
 
 // streamedCall is a tool call that arrives in deltas.
@@ -25,7 +25,7 @@ type streamedCall struct {
 	text     []byte // arguments or input, as the inside of a JSON string
 }
 
-// maxCalls bounds how many tool calls an answer may have.
+// maxCalls limits the tool calls of an answer.
 const maxCalls = 1000
 
 // Event reads the next chunk.
@@ -65,12 +65,12 @@ func (l *listener) Event(event wire.Event) {
 	}
 }
 
-// fail notes an error.
+// fail records an error.
 func (l *listener) fail(problem json.RawMessage) {
 	l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 }
 
-// choice reads a choice of a chunk; only the first choice goes on in a conversation.
+// choice reads a choice of a chunk. Only the first choice continues a conversation.
 func (l *listener) choice(choice json.RawMessage) {
 	index, delta := 0, json.RawMessage(nil)
 	reason := ""
@@ -104,7 +104,7 @@ func (l *listener) choice(choice json.RawMessage) {
 	}
 }
 
-// giveUp lets go of the message; usage and end are still read.
+// giveUp drops the message; usage and end are still read.
 func (l *listener) giveUp() {
 	l.isBroken = true
 	l.content, l.refusal, l.reasoning, l.audio, l.calls = nil, nil, nil, nil, nil
@@ -136,8 +136,7 @@ func (l *listener) delta(delta json.RawMessage) {
 	}
 }
 
-// call adds to a tool call. Some providers leave the index out: an id then opens
-// the next call.
+// call adds to a tool call. Some providers omit the index, so that an id starts the next call.
 func (l *listener) call(delta json.RawMessage) {
 	id := wire.Text(delta, "id")
 	index, ok := wire.Int(wire.Get(delta, "index"))
@@ -166,14 +165,14 @@ func (l *listener) call(delta json.RawMessage) {
 	call.text = l.say(call.text, wire.Get(body, member))
 }
 
-// say appends the inside of a JSON string that the model has said.
+// say appends the inside of a JSON string from the model.
 func (l *listener) say(text []byte, value json.RawMessage) []byte {
 	said := wire.AppendInside(text, value)
 	l.answer.Said += len(said) - len(text)
 	return said
 }
 
-// Answer returns what the chunks so far said.
+// Answer implements wire.Listener.
 func (l *listener) Answer() wire.Answer {
 	answer := l.answer
 	isEmpty := len(l.content)+len(l.refusal)+len(l.audio)+len(l.calls) == 0
@@ -224,7 +223,7 @@ func appendInsideQuotes(out, inside []byte) []byte {
 	return append(append(append(out, '"'), inside...), '"')
 }
 
-// Body reads an answer that is not a stream.
+// Body reads an answer outside a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Get(body, "choices") == nil || !wire.IsNull(wire.Get(body, "error")) {
 		if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {

@@ -4,13 +4,13 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Traits returns what is known of the format.
+// Traits implements wire.Codec.
 func (Codec) Traits() wire.Traits {
 	return wire.Traits{Provider: "openai", Path: "/v1/chat/completions"}
 }
 
-// Recognize implements wire.Codec. A body that has messages and nothing of Anthropic's is
-// taken for Chat Completions, the format that most servers speak.
+// Recognize implements wire.Codec. A body with messages and without Anthropic's members counts as Chat
+// Completions, because most servers speak that format.
 func (Codec) Recognize(hints wire.Hints) int {
 	switch {
 	case !hints.Has("messages"):
@@ -26,7 +26,7 @@ func (Codec) Recognize(hints wire.Hints) int {
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	body := struct {
 		Model               string             `json:"model"`
-		MaxTokens           int                `json:"max_tokens,omitempty"`            // for servers that know only this one
+		MaxTokens           int                `json:"max_tokens,omitempty"`            // for servers that only know this one
 		MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"` // OpenAI's own models
 		ReasoningEffort     string             `json:"reasoning_effort,omitempty"`
 		Messages            []wire.TextMessage `json:"messages"`
@@ -42,7 +42,7 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// Repeat returns a body without tools: the API takes a history that calls tools without them.
+// Repeat returns a body without tools, because the API accepts a history with tool calls without them.
 func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages}
 	if repetition.Stream {
@@ -51,7 +51,7 @@ func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// Reuse says when an answer may be given again.
+// Reuse implements wire.Codec.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{
 		Member: memberUse, Ends: []string{"stop"}, SystemInList: true, TextType: "text", ClientTools: []string{"function", "custom"},
@@ -76,7 +76,7 @@ func memberUse(name string) wire.MemberUse {
 		"tool_choice", "parallel_tool_calls", "modalities", "prediction":
 		return wire.Counts
 	case "stream", "stream_options", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "store", "n", "metadata":
-		return wire.Formatting // store, n and metadata are held to what Reuse requires
+		return wire.Formatting // Reuse restricts the values of store, n and metadata
 	default:
 		return wire.Unknown
 	}

@@ -13,35 +13,34 @@ const (
 	includeUsage  = "include_usage"
 )
 
-// AskUsage returns the stream_options that ask for the usage of a stream, which
-// come in one chunk more. The body's other options stay.
+// AskUsage returns the stream_options that request the usage of a stream, which arrives in an additional
+// chunk. The body's other options stay.
 func (Codec) AskUsage(body *wire.Envelope) (member wire.Member, needed bool) {
 	options, _ := body.Member(streamOptions)
 	switch {
 	case wire.IsNull(options):
 		options = json.RawMessage(`{}`)
 	case options[0] != '{', string(wire.Get(options, includeUsage)) == "true":
-		return wire.Member{}, false // what is not an object is for the provider to refuse
+		return wire.Member{}, false // the provider rejects a value other than an object
 	}
 	return wire.Member{Name: streamOptions, Raw: wire.Set(options, includeUsage, json.RawMessage("true"))}, true
 }
 
-// WithoutUsage returns a filter that takes the chunk with the usage, the one that
-// has no choices, out of a stream. It holds back what it cannot tell yet: never
-// more than the event at hand, and that only until its choices show.
+// WithoutUsage returns a filter that removes the chunk with the usage, which has no choices, from a stream.
+// It holds back at most the current event, and only until its choices are known.
 func (Codec) WithoutUsage() wire.Filter { return &filter{} }
 
-// maxHeld is how much of an event is held back, in bytes: a usage is shorter.
+// maxHeld is how much of an event is held back, in bytes. A usage is shorter.
 const maxHeld = 64 << 10
 
 // filter is a wire.Filter. Lines may end with LF, CRLF or CR.
 type filter struct {
-	event   []byte // what has come of the event at hand, while it is held back
-	passes  bool   // the event at hand goes on
-	inLine  bool   // the line at hand has begun
-	began   bool   // the event at hand has a line
-	afterCR bool   // the last byte was a CR: an LF belongs to it
-	dropped bool   // and that to an event that was taken out
+	event   []byte // the held-back part of the current event
+	passes  bool   // the current event is passed on
+	inLine  bool   // the current line has begun
+	began   bool   // the current event has a line
+	afterCR bool   // the last byte was a CR, so that a following LF belongs to it
+	dropped bool   // the CR belonged to a removed event
 	out     []byte
 }
 
@@ -80,7 +79,7 @@ func (f *filter) End() []byte {
 	return held
 }
 
-// take adds a line, or what has come of it, to the event at hand.
+// take adds a line, or a part of it, to the current event.
 func (f *filter) take(line []byte, ends bool) {
 	blank := !f.inLine && ends && len(line) == 1
 	if f.passes {
@@ -104,7 +103,7 @@ func (f *filter) take(line []byte, ends bool) {
 	f.passes, f.began = false, false
 }
 
-// takeLF adds the LF of a line end whose CR has been taken.
+// takeLF adds the LF of a line ending whose CR has been taken.
 func (f *filter) takeLF() {
 	switch {
 	case f.dropped:
@@ -115,15 +114,14 @@ func (f *filter) takeLF() {
 	}
 }
 
-// release lets the event at hand go on.
+// release passes the current event on.
 func (f *filter) release() {
 	f.out = append(f.out, f.event...)
 	f.event, f.passes = f.event[:0], true
 }
 
-// mayPass reports whether the event at hand is seen to be no usage: its choices
-// begin with one, or it is too long. Within a string of JSON each quote has a
-// backslash before it, so the name is found as a name only.
+// mayPass reports whether the current event is known not to be a usage: its choices are non-empty, or it is
+// too long. A quote inside a JSON string has a backslash before it, so only a member name matches.
 func (f *filter) mayPass() bool {
 	if len(f.event) > maxHeld {
 		return true

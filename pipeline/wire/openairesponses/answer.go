@@ -23,7 +23,7 @@ type answerItem struct {
 	Content []answerPart `json:"content"`
 }
 
-// answerUsage is the usage of an answer for which no model was asked.
+// answerUsage is the usage of an answer without a model.
 type answerUsage struct {
 	Input        int            `json:"input_tokens"`
 	InputDetail  map[string]int `json:"input_tokens_details"`
@@ -32,7 +32,7 @@ type answerUsage struct {
 	Total        int            `json:"total_tokens"`
 }
 
-// answerResponse is an answer of Responses that is not stored.
+// answerResponse is an unstored answer of Responses.
 type answerResponse struct {
 	ID         string            `json:"id"`
 	Object     string            `json:"object"`
@@ -83,7 +83,7 @@ func (Codec) Answer(said wire.Said, stream bool) []byte {
 	if !stream {
 		body, err := json.Marshal(whole)
 		if err != nil {
-			return nil // it holds strings and numbers alone
+			return nil // unreachable: it only holds strings and numbers
 		}
 		return body
 	}

@@ -7,8 +7,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Append returns a user's message item with texts as the last parts of its content.
-// An input that was a string becomes the item that it stands for.
+// Append returns a user message item with texts as the last parts of its content. A string input becomes the
+// equivalent item.
 func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, error) {
 	isText := len(raw) > 0 && raw[0] == '"'
 	content := raw
@@ -25,9 +25,8 @@ func (Codec) Append(raw json.RawMessage, texts ...string) (json.RawMessage, erro
 	return wire.Set(raw, "content", content), nil
 }
 
-// Instruct returns the instructions with texts behind them, a paragraph each; where
-// no such item exists, a message for each text behind those of the system and the
-// developer that the list begins with.
+// Instruct returns the instructions with texts appended as paragraphs. Without instructions, it returns a
+// message for each text, after the list's leading system and developer messages.
 func (Codec) Instruct(body *wire.Envelope, texts []string) wire.Instruction {
 	instructions, _ := body.Member("instructions")
 	if own, isText := wire.String(instructions); isText {

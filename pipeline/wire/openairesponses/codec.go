@@ -19,10 +19,10 @@ func (Codec) Format() conversation.Format { return conversation.OpenAIResponses 
 // List returns "input".
 func (Codec) List() string { return "input" }
 
-// Normalize returns what identifies a message's content.
+// Normalize implements wire.Codec.
 func (Codec) Normalize(message conversation.Message) []byte { return wire.Normalize(message) }
 
-// Mark returns raw: the format has no cache markers.
+// Mark returns raw, because the format has no cache markers.
 func (Codec) Mark(raw json.RawMessage, _ string) json.RawMessage { return raw }
 
 // Tap returns a reader of one answer.

@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Encode returns an item's bytes: its own where it did not change.
+// Encode returns an item's bytes, unchanged if the item is.
 func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	if message.Raw == nil {
 		return encodeNew(message)
@@ -39,7 +39,7 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: %s", wire.ErrFixed, message.Blocks[0].Kind)
 }
 
-// encodeCall writes other arguments into a tool call.
+// encodeCall replaces the arguments of a tool call.
 func encodeCall(raw json.RawMessage, read item, text string) (json.RawMessage, error) {
 	body := callOf(read.kind).body
 	if body == "input" {
@@ -58,7 +58,7 @@ func encodeCall(raw json.RawMessage, read item, text string) (json.RawMessage, e
 	return wire.Set(raw, body, arguments), nil
 }
 
-// encodeResult writes another text into a tool's output.
+// encodeResult replaces the text of a tool's output.
 func encodeResult(raw json.RawMessage, read item, text string) (json.RawMessage, error) {
 	switch read.kind {
 	case "computer_call_output":
@@ -78,7 +78,7 @@ func encodeResult(raw json.RawMessage, read item, text string) (json.RawMessage,
 	return wire.Set(raw, "output", wire.Quote(text)), nil
 }
 
-// encodeMessage writes the changed parts of a message.
+// encodeMessage encodes the changed parts of a message.
 func encodeMessage(message conversation.Message, read item, role conversation.Role) (json.RawMessage, error) {
 	if len(message.Blocks) == 1 && message.Blocks[0].Raw == nil && !wire.HasElements(read.content) {
 		if strings.TrimSpace(message.Blocks[0].Text) == "" {
@@ -115,8 +115,7 @@ func encodeMessage(message conversation.Message, read item, role conversation.Ro
 	return wire.Set(message.Raw, "content", append(content, ']')), nil
 }
 
-// encodePart writes a part that was changed or is new; nothing for one without
-// text. was is the part as it was sent, nil for a new one.
+// encodePart encodes a changed or new part; nil without text. was is the original part, nil for a new one.
 func encodePart(block *conversation.Block, was json.RawMessage, role conversation.Role) (json.RawMessage, error) {
 	if block.Kind != conversation.Text && block.Kind != conversation.Media {
 		return nil, fmt.Errorf("%w: %s", wire.ErrFixed, block.Kind)
@@ -138,7 +137,7 @@ func encodePart(block *conversation.Block, was json.RawMessage, role conversatio
 	return append(wire.AppendQuote([]byte(`{"type":"`+kind+`","text":`), block.Text), '}'), nil
 }
 
-// encodeNew writes our message: text as a string, with anything else as parts.
+// encodeNew encodes our message: text as a string, other content as parts.
 func encodeNew(message conversation.Message) (json.RawMessage, error) {
 	var texts []string
 	parts, isText := []byte{'['}, true

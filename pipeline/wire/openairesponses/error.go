@@ -4,7 +4,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Error returns the body of our error, as OpenAI's API words one.
+// Error returns the body of our error, in the form of OpenAI's API.
 func (Codec) Error(problem wire.Problem) []byte { return problem.OpenAI() }
 
 // Opening implements wire.Codec.

@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Parse reads one item, or an input that is a string.
+// Parse reads one item, or a string input.
 func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 	if text, ok := wire.String(raw); ok {
 		return conversation.Message{
@@ -39,7 +39,7 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 		message.Role = conversation.Tool
 		message.Blocks = []conversation.Block{parseResult(raw, read)}
 		if read.kind == "computer_call_output" {
-			message.Traits = conversation.HasOpaque // its screenshot cannot become text
+			message.Traits = conversation.HasOpaque // its screenshot can't become text
 		}
 	default:
 		block := conversation.Block{Kind: kindOf(read), ID: read.callID, Name: read.kind, Raw: raw}
@@ -59,7 +59,7 @@ type item struct {
 	execution, status            string
 	content, summary, encrypted  json.RawMessage
 	body, output                 json.RawMessage
-	more                         bool // it has members that no plain message has
+	more                         bool // it has members that a plain message lacks
 }
 
 func readItem(raw json.RawMessage) item {
@@ -97,18 +97,18 @@ func readItem(raw json.RawMessage) item {
 		}
 	}
 	if read.kind == "" && read.role == "" && read.id != "" {
-		read.kind = reference // its type may be left out
+		read.kind = reference // its type is optional
 	}
 	return read
 }
 
 // call is a kind of tool call that the client answers.
 type call struct {
-	name string // of the tool, where the item names none
+	name string // of the tool, for items that don't name one
 	body string // the member that holds the arguments
 }
 
-// callOf returns what is known of a kind of tool call; nothing for other items.
+// callOf returns the properties of a kind of tool call; the zero value for other items.
 func callOf(kind string) call {
 	switch kind {
 	case "function_call":
@@ -127,15 +127,14 @@ func callOf(kind string) call {
 	return call{}
 }
 
-// isResult reports whether items of a kind answer a tool call.
+// isResult reports whether items of a kind are results of tool calls.
 func isResult(kind string) bool {
 	before, ok := strings.CutSuffix(kind, "_output")
 	return ok && callOf(before).body != ""
 }
 
-// kindOf returns what the one block of an item of another kind holds. One that the
-// proxy does not know and that names a call is a call of the client's tools or the
-// output that answers one: the two stay together, as they are or not at all.
+// kindOf returns the kind of the single block in an item of another kind. An unknown item with a call id is a
+// call of the client's tools or the output of one. Such a pair stays together, unchanged or left out.
 func kindOf(read item) conversation.Kind {
 	switch {
 	case read.callID == "" || strings.HasPrefix(read.kind, "tool_search_") || strings.HasPrefix(read.kind, "program"):
@@ -146,7 +145,7 @@ func kindOf(read item) conversation.Kind {
 	return conversation.ToolCall
 }
 
-// roleOf returns who speaks in an item of another kind, and what binds it.
+// roleOf returns the role of an item of another kind, and the flags that restrict its changes.
 func roleOf(read item) (conversation.Role, conversation.Flags) {
 	switch kindOf(read) {
 	case conversation.ToolResult:
@@ -208,12 +207,12 @@ func parseMessage(message *conversation.Message, read item) {
 	}
 }
 
-// agentMessage is the kind of an item in which one agent of the client's speaks to another.
+// agentMessage is the kind of an item that one of the client's agents sends to another.
 const agentMessage = "agent_message"
 
-// parseAgentMessage reads what another agent of the client's says to this one: a task, or what
-// came of one. Codex 0.171 sends it on its newest models. A task is sealed: its agent
-// has nothing else that says what to do, so that such a message stays as it is.
+// parseAgentMessage reads a message from another agent of the client: a task, or the result of one. Codex
+// 0.171 sends it with its newest models. A task is sealed, and it is the agent's only description of its
+// work. Therefore such a message stays unchanged.
 func parseAgentMessage(message *conversation.Message, read item) {
 	message.Role, message.Traits = conversation.Assistant, conversation.IsPart
 	for _, part := range wire.Elements(read.content) {
@@ -257,7 +256,7 @@ func parseCall(raw json.RawMessage, read item) conversation.Block {
 	return block
 }
 
-// parseResult reads what a tool returned: its texts, a line each, and the rest.
+// parseResult reads a tool's output: its texts, one per line, and the other content.
 func parseResult(raw json.RawMessage, read item) conversation.Block {
 	block := conversation.Block{Kind: conversation.ToolResult, ID: read.callID, Raw: raw}
 	if block.ID == "" {
@@ -290,7 +289,7 @@ func parseResult(raw json.RawMessage, read item) conversation.Block {
 	return block
 }
 
-// shellOutput returns what a shell command wrote and whether it failed.
+// shellOutput returns a shell command's output and whether it failed.
 func shellOutput(part json.RawMessage) (text string, failed bool) {
 	text = wire.Text(part, "stdout")
 	if complaint := wire.Text(part, "stderr"); complaint != "" {
@@ -299,13 +298,13 @@ func shellOutput(part json.RawMessage) (text string, failed bool) {
 	return text, hasFailed(wire.Get(part, "outcome"))
 }
 
-// hasFailed reports whether a shell command ended badly.
+// hasFailed reports whether a shell command failed.
 func hasFailed(outcome json.RawMessage) bool {
 	code, _ := wire.Int(wire.Get(outcome, "exit_code"))
 	return code != 0 || wire.Text(outcome, "type") == "timeout"
 }
 
-// thoughts returns what of a reasoning item can be read.
+// thoughts returns the readable part of a reasoning item.
 func thoughts(read item) string {
 	var texts []string
 	for _, list := range []json.RawMessage{read.summary, read.content} {
@@ -316,7 +315,7 @@ func thoughts(read item) string {
 	return strings.Join(texts, "\n")
 }
 
-// attachment describes a part that holds no text.
+// attachment describes a part without text.
 func attachment(raw json.RawMessage, kind string) conversation.Attachment {
 	found := conversation.Attachment{Type: kind, Raw: raw}
 	switch kind {

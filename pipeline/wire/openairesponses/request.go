@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Request reads what the proxy needs to know of a body beside its input.
+// Request implements wire.Codec.
 func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	fields := wire.NewFields(body)
 	fields.TextOrArray(c.List())
@@ -35,8 +35,8 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	return request, fields.Err()
 }
 
-// readOnly says why the history must stay as the client sent it: the provider keeps
-// the rest of it. Empty if it may change.
+// readOnly returns why the history must stay as the client sent it: the provider stores the rest of it; "" if
+// it may change.
 func readOnly(fields *wire.Fields) string {
 	for _, member := range []string{"previous_response_id", "conversation"} {
 		if fields.Raw(member) != nil {
@@ -46,15 +46,15 @@ func readOnly(fields *wire.Fields) string {
 	return ""
 }
 
-// reference is the type of an item that only names one which the provider keeps.
+// reference is the type of an item that refers to one stored by the provider.
 const reference = "item_reference"
 
-// references reports whether items of a body stand for ones that the provider keeps, and whether any
-// stands for something else than what the model thought or said. The AI SDK refers to these by default; they go with
-// their turn, where a history with other references must stay as it is.
+// references reports whether items of a body refer to items stored by the provider, and whether any of those
+// is other than the model's reasoning or message. The AI SDK uses references to reasoning and messages by
+// default; they leave with their turn, whereas a history with other references must not be edited.
 func references(body *wire.Envelope) (refers, toOthers bool) {
 	if !bytes.Contains(body.Body(), []byte(reference)) {
-		return false, false // as in nearly every request: no item needs to be read
+		return false, false // as in nearly every request, so that no item needs to be read
 	}
 	for i := range body.Len() {
 		if read := readItem(body.Element(i)); read.kind == reference {

@@ -7,12 +7,12 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// listener keeps the items of a stream.
+// listener collects the items of a stream.
 type listener struct {
 	answer   wire.Answer
 	items    []json.RawMessage
 	kept     int  // bytes of items
-	isBroken bool // the items are too long together
+	isBroken bool // the items exceed the limit together
 }
 
 // Event reads the next event.
@@ -27,18 +27,18 @@ func (l *listener) Event(event wire.Event) {
 		if !l.answer.Usage.Reported {
 			wire.ReadOpenAIUsage(&l.answer.Usage, wire.Get(event.Data, "usage"))
 		}
-	case "error", "": // an error of a gateway may have no type
+	case "error", "": // a gateway's error may have no type
 		if problem := wire.ProblemOf(event); problem != nil {
 			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 		}
 	default:
-		if strings.HasSuffix(name, ".delta") && !strings.HasPrefix(name, "response.audio.") { // sound is no text
+		if strings.HasSuffix(name, ".delta") && !strings.HasPrefix(name, "response.audio.") { // sound is not text
 			l.answer.Said += max(0, len(wire.Get(event.Data, "delta"))-len(`""`))
 		}
 	}
 }
 
-// nameOf returns an event's name, which some providers leave to its data.
+// nameOf returns an event's name, which some providers put only in its data.
 func nameOf(event wire.Event) string {
 	if event.Name != "" {
 		return event.Name
@@ -46,7 +46,7 @@ func nameOf(event wire.Event) string {
 	return firstType(event.Data)
 }
 
-// firstType returns an event's type without reading on behind it.
+// firstType returns an event's type without reading further.
 func firstType(data json.RawMessage) string {
 	for name, value := range wire.Members(data) {
 		if string(name) == "type" {
@@ -57,7 +57,7 @@ func firstType(data json.RawMessage) string {
 	return ""
 }
 
-// item keeps an item that is complete.
+// item keeps a complete item.
 func (l *listener) item(item json.RawMessage) {
 	if item == nil || l.isBroken {
 		return
@@ -76,7 +76,7 @@ func (l *listener) end(response json.RawMessage) {
 		whole.Model = l.answer.Model
 	}
 	if l.isBroken || len(whole.Messages) < len(l.items) {
-		whole.Messages = l.items // some providers leave the output out at the end
+		whole.Messages = l.items // some providers omit the output at the end
 	} else {
 		for i, item := range whole.Messages {
 			whole.Messages[i] = append(json.RawMessage(nil), item...)
@@ -89,10 +89,10 @@ func (l *listener) end(response json.RawMessage) {
 	l.answer, l.items = whole, nil
 }
 
-// Answer returns what the events so far said.
+// Answer implements wire.Listener.
 func (l *listener) Answer() wire.Answer { return l.answer }
 
-// Body reads an answer that is not a stream.
+// Body reads an answer outside a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Get(body, "output") == nil {
 		if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {
@@ -102,7 +102,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	return readResponse(body)
 }
 
-// readResponse reads a response object. Its messages share its memory.
+// readResponse reads a response object. The messages share its memory.
 func readResponse(response json.RawMessage) wire.Answer {
 	var answer wire.Answer
 	var output json.RawMessage
@@ -146,7 +146,7 @@ func readResponse(response json.RawMessage) wire.Answer {
 	return answer
 }
 
-// countTools counts the calls of tools that the provider runs itself among the items of an answer.
+// countTools counts the calls of provider-run tools among the items of an answer.
 func countTools(answer *wire.Answer, output json.RawMessage) {
 	for _, item := range wire.Elements(output) {
 		if tool, isCall := strings.CutSuffix(firstType(item), "_call"); isCall && wire.IsBilledTool(tool) {
@@ -155,8 +155,8 @@ func countTools(answer *wire.Answer, output json.RawMessage) {
 	}
 }
 
-// compactions counts the compactions among the items of an answer. The usage of the answer
-// counts what they took.
+// compactions counts the compactions among the items of an answer. Each entry is empty, because the answer's
+// usage includes their tokens.
 func compactions(items []json.RawMessage) []wire.Usage {
 	var used []wire.Usage
 	for _, item := range items {

@@ -4,7 +4,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Traits returns what is known of the format.
+// Traits implements wire.Codec.
 func (Codec) Traits() wire.Traits {
 	return wire.Traits{
 		Provider: "openai", Path: "/v1/responses", CountPath: "/v1/responses/input_tokens", CompactPath: "/v1/responses/compact",
@@ -12,7 +12,7 @@ func (Codec) Traits() wire.Traits {
 	}
 }
 
-// Recognize implements wire.Codec: no other format has an input.
+// Recognize implements wire.Codec. No other format has an input.
 func (Codec) Recognize(hints wire.Hints) int {
 	if hints.Has("input") {
 		return wire.Certain
@@ -20,8 +20,8 @@ func (Codec) Recognize(hints wire.Hints) int {
 	return 0
 }
 
-// Compose returns the body of one of our requests: no tools, the least reasoning, nothing
-// stored by the provider.
+// Compose returns the body of one of our requests: no tools, the least reasoning, and no storage by the
+// provider.
 func (Codec) Compose(question wire.Question) ([]byte, error) {
 	type reasoning struct {
 		Effort string `json:"effort"`
@@ -43,7 +43,7 @@ func (Codec) Compose(question wire.Question) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// Repeat returns a body of which the provider stores nothing.
+// Repeat returns a body that the provider does not store.
 func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	body := map[string]any{"model": repetition.Model, c.List(): repetition.Messages, "store": false}
 	if repetition.Stream {
@@ -52,7 +52,7 @@ func (c Codec) Repeat(repetition wire.Repetition) ([]byte, error) {
 	return wire.EncodeBody(body)
 }
 
-// Reuse says when an answer may be given again.
+// Reuse implements wire.Codec.
 func (Codec) Reuse() wire.Reuse {
 	return wire.Reuse{
 		Member: memberUse, Ends: []string{"completed"}, SystemInList: true, ItemType: "message", TextType: "input_text",
@@ -77,7 +77,7 @@ func memberUse(name string) wire.MemberUse {
 		"tool_choice", "parallel_tool_calls", "max_tool_calls", "include", "metadata": // the answer repeats metadata
 		return wire.Counts
 	case "stream", "stream_options", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "store", "background":
-		return wire.Formatting // store and background are held to what Reuse requires
+		return wire.Formatting // Reuse restricts the values of store and background
 	default:
 		return wire.Unknown
 	}

@@ -9,7 +9,7 @@ import (
 // anthropicWriter writes a plan as Anthropic messages.
 type anthropicWriter struct {
 	session *Session
-	binder  Binder // nil where thinking is unbound
+	binder  Binder // optional; nil for unbound thinking
 	pending string // id of a call that the provider answers in the next message
 }
 
@@ -70,7 +70,7 @@ func (s *Session) anthropicHead(p *plan) []byte {
 	return []byte(head)
 }
 
-// message appends a message and tells the binder of its blocks.
+// message appends a message and its blocks to the binder.
 func (w *anthropicWriter) message(role string, blocks []string) {
 	if w.binder != nil {
 		for _, block := range blocks {
@@ -97,8 +97,7 @@ func typedBlocks(e exchange) []string {
 	return append(blocks, textBlock(e.typed))
 }
 
-// resultBlocks writes the results of an answer's calls, a reminder last if text may
-// stand behind them.
+// resultBlocks writes the results of an answer's calls, and last a reminder if text is allowed after them.
 func resultBlocks(e exchange, ids []string, remind bool, more *variety) []string {
 	var blocks []string
 	for i, call := range e.calls {
@@ -132,7 +131,7 @@ func (w *anthropicWriter) answer(turn int, e exchange, more *variety) []string {
 	}
 	blocks = append(blocks, more.served(w.session, turn)...)
 	if more.chance(8) && len(blocks) > 0 {
-		// The answer was paused behind a search; the next request goes on with it.
+		// The answer was paused after a search; the next request continues it.
 		id := fmt.Sprintf("srvtoolu_p%d", turn)
 		w.message("assistant", append(blocks, searchCall(id, more)))
 		w.session.ask()

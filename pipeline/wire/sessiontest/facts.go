@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// How often facts come up, in percent of turns, and after how many turns they are
-// come back to.
+// How often facts occur, in percent of turns, and after how many turns they are used again.
 const (
 	factChance   = 35
 	soonestUse   = 3
@@ -14,8 +13,7 @@ const (
 	usesOfFact   = 3
 )
 
-// remember has an exchange come back to facts that are due, and plants a new one
-// now and then.
+// remember makes an exchange use due facts, and occasionally plants a new one.
 func (p *planner) remember(turn int, e *exchange) {
 	for _, fact := range p.later[turn] {
 		p.useFact(e, fact)
@@ -36,8 +34,7 @@ func (p *planner) remember(turn int, e *exchange) {
 	}
 }
 
-// fact is an identifier that no other one repeats: a path, a symbol, a number or
-// the text of an error.
+// fact is a unique identifier: a path, a symbol, a number or the text of an error.
 func (p *planner) fact() string {
 	serial := 10_000 + 37*len(p.plan.facts)
 	switch p.random.IntN(4) {
@@ -52,8 +49,8 @@ func (p *planner) fact() string {
 	}
 }
 
-// plantFact puts a fact where agents meet them: most of the time in a result, at
-// its end or in its middle, else in what is said or typed.
+// plantFact puts a fact in a typical place: usually in a result, at its end or in its middle, otherwise in
+// the model's or the user's text.
 func (p *planner) plantFact(e *exchange, fact string) {
 	where := p.random.IntN(10)
 	switch {
@@ -72,8 +69,7 @@ func (p *planner) plantFact(e *exchange, fact string) {
 	}
 }
 
-// useFact has an exchange come back to a fact, in a call where it makes any, else
-// in what is said.
+// useFact makes an exchange use a fact: in a call if it has any, otherwise in the text.
 func (p *planner) useFact(e *exchange, fact string) {
 	if len(e.calls) > 0 && p.chance(60) {
 		e.calls = append(e.calls, toolCall{

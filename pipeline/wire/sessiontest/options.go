@@ -9,82 +9,80 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Options say what a session is like. The zero value is a session of 40 turns in
-// Anthropic's format, one tool call at a time, text only.
+// Options describe a session. The zero value is a session of 40 turns in Anthropic's format, one tool call at
+// a time, text only.
 type Options struct {
 	Format conversation.Format
-	Model  string // empty picks one that fits the format
-	Turns  int    // answers of the assistant, each asked for by one request; 0 is 40
+	Model  string // "" picks one for the format
+	Turns  int    // answers of the assistant, one per request; 0 means 40
 
 	Parallel    bool // two to four calls in some answers
 	Thinking    bool // signed thinking, or encrypted reasoning
-	Images      bool // pictures in typed messages and, where the format can, in results
-	CJK         bool // Chinese, Japanese, Korean and emoji among the rest
-	HugeResults bool // a result of 80 to 160 KB now and then
-	ToolErrors  bool // calls that fail
-	Reminders   bool // <system-reminder> blocks beside what was typed and behind results
+	Images      bool // pictures in typed messages and, if the format allows it, in results
+	CJK         bool // some Chinese, Japanese, Korean and emoji
+	HugeResults bool // occasional results of 80 to 160 KB
+	ToolErrors  bool // failing calls
+	Reminders   bool // <system-reminder> blocks next to typed text and after results
 
-	// Varied adds blocks, items and messages of every kind that the format has,
-	// here and there. Some answers then take two requests.
+	// Varied occasionally adds blocks, items and messages of every kind in the format. Some answers then take
+	// two requests.
 	Varied bool
 
-	// ThinkingSetting is the body's thinking member in Anthropic's format, as JSON;
-	// empty picks one that fits the model, "none" leaves it out.
+	// ThinkingSetting is the body's thinking member in Anthropic's format, as JSON; "" picks one for the
+	// model, "none" omits it.
 	ThinkingSetting string
 
-	// CacheMarkers sets Anthropic's cache markers where Claude Code sets them: on
-	// the second and third system block and on the last block.
+	// CacheMarkers sets Anthropic's cache markers in the same places as Claude Code: on the second and third
+	// system block and on the last block.
 	CacheMarkers bool
 
-	// TargetTokens is about how many o200k tokens the last body has, huge
-	// results, pictures and thinking included; 0 lets each result be about 1,500 bytes.
+	// TargetTokens is the approximate size of the last body in o200k tokens, including huge results, pictures
+	// and thinking; 0 makes each result about 1,500 bytes.
 	TargetTokens int
 
-	// HeadTokens is about how many o200k tokens stand before the conversation; 0
-	// is as many as a short system prompt and the tools take.
+	// HeadTokens is the approximate number of o200k tokens before the conversation; 0 means a short system
+	// prompt and the tools.
 	HeadTokens int
 
-	// Facts plants texts that nothing else holds in what is typed, said, called
-	// and returned, and has later turns come back to each: see Session.Facts.
+	// Facts plants unique texts in typed messages, answers, calls and results, and makes later turns use each
+	// again: see Session.Facts.
 	Facts bool
 
 	// Stream sets the body's stream member.
 	Stream bool
 
-	// SessionID names the session where the format has a place for it.
+	// SessionID names the session if the format supports it.
 	SessionID string
 
-	// Signer signs thinking and names calls; nil makes signatures that look
-	// right and that no provider issued.
+	// Signer signs thinking and names calls; nil makes plausible signatures that no provider issued.
 	Signer Signer
 
-	// Bind returns a signer of thinking that is bound to what stands before it,
-	// for a session that begins with head; nil leaves thinking unbound. Chat
-	// knows no thinking that could be bound.
+	// Bind returns a signer for thinking bound to the content before it, in a session that begins with head;
+	// nil leaves thinking unbound. Chat has no thinking that could be bound.
 	Bind func(head []byte) (Binder, error)
 }
 
-// Signer does what only a provider can do. The provider double is one.
+// Signer does work that only a provider can do. The provider double implements it.
 type Signer interface {
 	// Sign returns the signature of thinking.
 	Sign(text string) string
 
-	// Redact returns encrypted content that stands for a text.
+	// Redact returns encrypted content for a text.
 	Redact(text string) string
 
-	// CallID names a tool call beside thinking with these signatures.
+	// CallID returns the id of a tool call next to thinking with these signatures.
 	CallID(seed string, signatures []string) string
 
-	// ItemID names an item of Responses that a reasoning item led to, if any.
+	// ItemID returns the id of an item of Responses. reasoning is the item before it, if any.
 	ItemID(prefix, seed, reasoning string) string
 
-	// ReasoningID names a reasoning item.
+	// ReasoningID returns the id of a reasoning item.
 	ReasoningID(seed string) string
 }
 
-// Binder signs and seals thinking bound to the conversation that was added so far.
+// Binder signs and seals thinking bound to the conversation added so far.
 type Binder interface {
-	// Add adds a block of a message of Anthropic's, or an item of Responses.
+	// Add adds a block of an Anthropic message, or an item of Responses.
 	Add(role string, content json.RawMessage) error
 	Sign(text string) string
 	Redact(text string) string
@@ -114,7 +112,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// adapts reports whether the model decides itself how long it thinks.
+// adapts reports whether the model itself decides how long it thinks.
 func (o Options) adapts() bool {
 	for _, older := range []string{"-3-", "-4-0", "-4-1", "-4-5", "-4-2025"} {
 		if strings.Contains(o.Model, older) {
@@ -124,7 +122,7 @@ func (o Options) adapts() bool {
 	return true
 }
 
-// nobody signs for no provider.
+// nobody implements Signer with plausible signatures that no provider issued.
 type nobody struct{}
 
 func (nobody) Sign(text string) string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// plan is a session in no format: what was typed, answered, called and returned.
+// plan is a session independent of a format: typed texts, answers, calls and results.
 type plan struct {
 	exchanges  []exchange
 	directives []string
@@ -17,10 +17,10 @@ type plan struct {
 	system     string
 }
 
-// exchange is one request's news and the answer to it. The news are typed or
-// are the results of the exchange before.
+// exchange is the new content of one request and its answer. The new content is typed, or consists of the
+// results of the exchange before.
 type exchange struct {
-	typed    string // empty where the calls before go on
+	typed    string // "" if the previous calls continue
 	reminder string
 	picture  string // PNG in base64
 
@@ -29,7 +29,7 @@ type exchange struct {
 	text     string
 	calls    []toolCall
 
-	lot uint64 // decides what else is written where a session is varied; 0 if none
+	lot uint64 // random seed for a varied session's further content; 0 if not varied
 }
 
 // toolCall is a call and its result.
@@ -38,7 +38,7 @@ type toolCall struct {
 	result      string
 	failed      bool
 	picture     string // in the result
-	reminder    string // behind the result
+	reminder    string // after the result
 }
 
 // planner makes a plan.
@@ -52,29 +52,29 @@ type planner struct {
 	huge    int // bytes that huge results may still take
 	left    int // answers until the user types again
 	topics  int
-	later   map[int][]string // facts by the turns that come back to them
+	later   map[int][]string // facts by the turns that use them again
 }
 
 const (
-	bytesPerToken = 3.9 // of the texts that this package writes, about
+	bytesPerToken = 3.9 // of this package's texts, approximately
 	ordinary      = 1500
 	unlimited     = 1 << 40
-	headBytes     = 9000 // system prompt and tools, about
+	headBytes     = 9000 // system prompt and tools, approximately
 )
 
 func newPlan(seed uint64, options Options) *plan {
 	if options.TargetTokens == 0 {
 		return planned(seed, options, ordinary, unlimited)
 	}
-	// A first run in ordinary sizes shows what the session weighs. The second
-	// draws the same session; only its results have other sizes.
+	// A first run with ordinary sizes measures the session. The second draws the same session, but scales its
+	// results.
 	huge := options.TargetTokens * 2 / 5 * 4
 	weighed := planned(seed, options, ordinary, huge)
 	return planned(seed, options, max(40, int(ordinary*weighed.scale(options.TargetTokens))), huge)
 }
 
-// planned makes a plan whose ordinary results have about base bytes, and whose
-// huge ones have no more than huge bytes together.
+// planned makes a plan whose ordinary results have about base bytes, and whose huge ones have at most huge
+// bytes together.
 func planned(seed uint64, options Options, base, huge int) *plan {
 	p := &planner{
 		writer:  writer{random: drawing(seed, 0), cjk: options.CJK},
@@ -90,12 +90,12 @@ func planned(seed uint64, options Options, base, huge int) *plan {
 	return p.plan
 }
 
-// drawing returns a source of random numbers that a seed decides.
+// drawing returns a source of random numbers that depends only on seed and stream.
 func drawing(seed, stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // the same seed must give the same session
 }
 
-// scale returns by how much results must grow for a session to reach a size.
+// scale returns the factor on the size of results that makes the session reach a size.
 func (p *plan) scale(tokens int) float64 {
 	results, rest := 0, headBytes+len(p.system)
 	for _, e := range p.exchanges {
@@ -141,7 +141,7 @@ func (p *planner) exchange(turn int) {
 	p.plan.exchanges = append(p.plan.exchanges, e)
 }
 
-// typing has the user type something.
+// typing makes the user type something.
 func (p *planner) typing(e *exchange) {
 	p.topics++
 	e.typed = fmt.Sprintf("Step %d: please %s the %s in %s. %s", p.topics, p.verb(), p.noun(), p.files[p.random.IntN(len(p.files))], p.sentence())
@@ -158,7 +158,7 @@ func (p *planner) typing(e *exchange) {
 	}
 }
 
-// directive is a standing order that no other one repeats.
+// directive is a unique standing instruction.
 func (p *planner) directive() string {
 	n := len(p.plan.directives) + 1
 	switch p.random.IntN(3) {
@@ -185,8 +185,7 @@ func (p *planner) call(e *exchange) {
 	}
 }
 
-// apart returns a writer whose draws leave the planner's own as they are,
-// however much it writes.
+// apart returns a writer whose draws do not change the planner's own, however much it writes.
 func (p *planner) apart() *writer {
 	return &writer{random: drawing(p.random.Uint64(), 1), cjk: p.cjk}
 }

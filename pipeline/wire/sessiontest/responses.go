@@ -9,8 +9,8 @@ import (
 // responsesWriter writes a plan as items of Responses.
 type responsesWriter struct {
 	session *Session
-	binder  Binder // nil where reasoning is unbound
-	program string // call id of a program that still runs
+	binder  Binder // optional; nil for unbound reasoning
+	program string // call id of a program that is still running
 }
 
 func (s *Session) writeResponses(p *plan) {
@@ -48,7 +48,7 @@ func (s *Session) writeResponses(p *plan) {
 	}
 }
 
-// add appends items to the input and tells the binder of them.
+// add appends items to the input and to the binder.
 func (w *responsesWriter) add(items ...string) {
 	for _, item := range items {
 		w.session.add(item)
@@ -73,8 +73,8 @@ func responsesTyped(e exchange) string {
 	return fmt.Sprintf(`{"type":"message","role":"user","content":[%s]}`, strings.Join(parts, ","))
 }
 
-// answer writes the items of an answer and the outputs of its calls, in every
-// second answer each output right behind its call.
+// answer writes the items of an answer and the outputs of its calls. In every second answer each output
+// directly follows its call.
 func (w *responsesWriter) answer(turn int, e exchange, more *variety) {
 	signer := w.session.Options.Signer
 	if w.program != "" {
@@ -112,7 +112,7 @@ func (w *responsesWriter) answer(turn int, e exchange, more *variety) {
 	w.add(outputs...)
 }
 
-// reasoning writes the reasoning of an answer and returns its id; empty for none.
+// reasoning writes the reasoning of an answer and returns its id; "" if absent.
 func (w *responsesWriter) reasoning(turn int, e exchange) string {
 	if e.thinking == "" {
 		return ""

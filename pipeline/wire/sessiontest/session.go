@@ -10,36 +10,32 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Session is a whole session. It holds each message once and writes bodies as
-// they are asked for.
+// Session is a whole session. It holds each message once and writes bodies on demand.
 type Session struct {
 	Options Options
 
-	// Directives are the standing orders that the user typed, word for word, in
-	// the order in which they came.
+	// Directives are the user's standing instructions, word for word and in order.
 	Directives []string
 
-	// Modified are the files that the session's edits changed, each once, in
-	// the order of their first change.
+	// Modified are the files that the session's edits changed, without duplicates, in the order of their
+	// first change.
 	Modified []string
 
-	// Read are the files that were read, each once, in the order of their first reading.
+	// Read are the files read, without duplicates, in the order of their first reading.
 	Read []string
 
-	// Facts are the identifiers that Options.Facts planted, in the order in which
-	// they first appear: paths, symbols, numbers, texts of errors. Each stands in
-	// at least one message, and in later ones where the session was long enough to
-	// come back to it.
+	// Facts are the identifiers that Options.Facts planted, in the order of their first occurrence: paths,
+	// symbols, numbers, texts of errors. Each is in at least one message, and in later ones if the session
+	// was long enough to use it again.
 	Facts []string
 
 	head     []byte            // the members before the list, "{" included
 	list     string            // the list's name
 	messages []json.RawMessage // its elements, without cache markers
-	ends     []int             // how many of them each step's body has
+	ends     []int             // number of messages in each step's body
 }
 
-// Generate writes a session. It panics where Options.Bind refuses what it wrote,
-// which is a fault of this package.
+// Generate writes a session. It panics if Options.Bind rejects its output, which means a bug in this package.
 func Generate(seed uint64, options Options) *Session {
 	options = options.withDefaults()
 	s := &Session{Options: options, list: "messages"}
@@ -60,12 +56,10 @@ func Generate(seed uint64, options Options) *Session {
 // Steps returns how many requests the client sends.
 func (s *Session) Steps() int { return len(s.ends) }
 
-// Messages returns the elements that the body of a step holds, without cache
-// markers. They must not be changed.
+// Messages returns the elements in the body of a step, without cache markers. Callers must not change them.
 func (s *Session) Messages(step int) []json.RawMessage { return s.messages[:s.ends[step]] }
 
-// Body writes the body of one step, which ends in a typed message or in tool
-// results. Steps count from 0.
+// Body writes the body of one step, which ends in a typed message or in tool results. Steps count from 0.
 func (s *Session) Body(step int) []byte {
 	messages := s.Messages(step)
 	var body bytes.Buffer
@@ -105,13 +99,12 @@ func (s *Session) add(element string) {
 	s.messages = append(s.messages, json.RawMessage(element))
 }
 
-// ask ends the body of one more step here.
+// ask ends the body of the next step here.
 func (s *Session) ask() { s.ends = append(s.ends, len(s.messages)) }
 
 const marker = `,"cache_control":{"type":"ephemeral"}`
 
-// marked puts a cache marker on the last block of a message whose content is a
-// list at its end.
+// marked puts a cache marker on the last block of a message that ends with its content list.
 func marked(message json.RawMessage) json.RawMessage {
 	rest, ok := strings.CutSuffix(string(message), "}]}")
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// writer makes up the session's texts.
+// writer invents the session's texts.
 type writer struct {
 	random *rand.Rand
 	cjk    bool
@@ -31,7 +31,7 @@ func (w *writer) verb() string {
 	return pick(w, "flush", "seal", "resolve", "rotate", "merge", "decode", "reserve", "publish", "truncate", "restore", "compare", "schedule", "reject", "stamp")
 }
 
-// name makes a Go name out of two words and a number.
+// name makes a Go name from two words and a number.
 func (w *writer) name() string {
 	verb, noun := w.verb(), w.noun()
 	return strings.ToUpper(verb[:1]) + verb[1:] + strings.ToUpper(noun[:1]) + noun[1:]
@@ -79,7 +79,7 @@ func (w *writer) code(pkg string, size int) string {
 	return text.String()
 }
 
-// numbered is what a read tool shows of source.
+// numbered is a read tool's output for a source file.
 func numbered(source string) string {
 	var text strings.Builder
 	line := 0
@@ -133,7 +133,7 @@ func (w *writer) picture() string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// quote writes a string as JSON, without the escapes that only HTML needs.
+// quote encodes a string as JSON, without the escapes that only HTML needs.
 func quote(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// variety decides what else an exchange of a varied session holds. A nil variety
-// is that of a session that is not: it adds nothing.
+// variety adds further content to an exchange of a varied session. A nil variety adds nothing.
 type variety struct{ writer }
 
 func varietyOf(e exchange) *variety {
@@ -16,7 +15,7 @@ func varietyOf(e exchange) *variety {
 	return &variety{writer{random: drawing(e.lot, 2)}}
 }
 
-// chance draws; it never comes true where a session is not varied.
+// chance draws; it is always false if the session is not varied.
 func (v *variety) chance(percent int) bool { return v != nil && v.writer.chance(percent) }
 
 // document is a text document.
@@ -24,12 +23,12 @@ func (v *variety) document() string {
 	return fmt.Sprintf(`{"type":"document","source":{"type":"text","media_type":"text/plain","data":%s},"title":"notes","citations":{"enabled":true}}`, quote(v.prose(400)))
 }
 
-// found is a search result of the client's own.
+// found is a search result from the client.
 func (v *variety) found() string {
 	return fmt.Sprintf(`{"type":"search_result","source":"https://docs.example/%s","title":"docs","content":[{"type":"text","text":%s}],"citations":{"enabled":true}}`, v.noun(), quote(v.prose(300)))
 }
 
-// attachments are blocks that stand before what was typed.
+// attachments are blocks before the typed text.
 func (v *variety) attachments() []string {
 	var blocks []string
 	for _, block := range []func() string{
@@ -46,8 +45,7 @@ func (v *variety) attachments() []string {
 	return blocks
 }
 
-// system adds a system message to the middle of the conversation, on models that
-// take one.
+// system adds a system message in the middle of the conversation, for models that accept one.
 func (w *anthropicWriter) system(v *variety) {
 	older := []string{"-3-", "-4-0", "-4-1", "-4-2", "-4-5", "-4-6", "-4-7"}
 	for _, version := range older {
@@ -68,7 +66,7 @@ func (w *anthropicWriter) system(v *variety) {
 	w.message("system", blocks)
 }
 
-// resultContent is what a call returned, in another shape now and then.
+// resultContent is the result of a call, occasionally in another form.
 func (v *variety) resultContent(content string, call toolCall) string {
 	if v == nil || call.failed || call.picture != "" {
 		return content
@@ -125,7 +123,7 @@ func (v *variety) served(s *Session, turn int) []string {
 	return blocks
 }
 
-// saidBlock is a text block, with citations now and then.
+// saidBlock is a text block, occasionally with citations.
 func (v *variety) saidBlock(text string) string {
 	if !v.chance(10) {
 		return textBlock(text)

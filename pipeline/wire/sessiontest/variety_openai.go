@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// named gives a user's message of Chat the name of who typed it.
+// named gives a user message of Chat the name of its author.
 func (v *variety) named(message string) string {
 	if !v.chance(20) {
 		return message
@@ -47,7 +47,7 @@ func (v *variety) chatSaid(turn int, content string) string {
 	}
 }
 
-// configured are items that change what the model may do from here on.
+// configured are items that may change the model's abilities from here on.
 func (v *variety) configured() []string {
 	var items []string
 	if v.chance(5) {
@@ -97,8 +97,7 @@ func (v *variety) servedItems(turn int) []string {
 	return items
 }
 
-// itemCall is a call of Responses and the output that answers it, in one of the
-// shapes that the API has for them.
+// itemCall is a call of Responses and its output, in one of the API's forms.
 func (v *variety) itemCall(id, callID string, call toolCall, caller string) (item, output string) {
 	if v != nil && call.picture == "" && caller == "" {
 		text := quote(plainResult(call))

@@ -52,7 +52,7 @@ func testAnswers(t *testing.T, codec wire.Codec, samples Samples) {
 			want := sample.streamed()
 			if !stream {
 				want.Said = 0
-				// A body is kept as it came, a stream is put together: they need only say the same.
+				// A body keeps its bytes and a stream is rebuilt, so only their content must be equal.
 				want.Messages, got.Messages = nil, said(t, codec, got.Messages)
 				want.Messages = said(t, codec, sample.Want.Messages)
 			}
@@ -69,7 +69,7 @@ func testAnswers(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// said returns what messages say.
+// said returns the content of messages.
 func said(t *testing.T, codec wire.Codec, messages []json.RawMessage) []json.RawMessage {
 	t.Helper()
 	var all []json.RawMessage
@@ -104,7 +104,7 @@ func testCuts(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// W17: an answer that ends early does not count as an answer, but it is known how much was said.
+// W17: an answer that ends early does not count as an answer, but its length so far is known.
 func testCutOff(t *testing.T, codec wire.Codec, samples Samples) {
 	t.Helper()
 	for _, sample := range samples.Answers {
@@ -134,7 +134,7 @@ func tapped(codec wire.Codec, stream bool, chunks ...string) wire.Answer {
 	tap := codec.Tap(stream)
 	buffer := make([]byte, 0, 4096)
 	for _, chunk := range chunks {
-		buffer = append(buffer[:0], chunk...) // the tap must keep nothing of it
+		buffer = append(buffer[:0], chunk...) // the tap must not keep it
 		_, _ = tap.Write(buffer)
 	}
 	clear(buffer)

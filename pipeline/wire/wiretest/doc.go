@@ -1,3 +1,2 @@
-// Package wiretest holds what every wire format must do, as tests that each
-// format runs on samples of its own.
+// Package wiretest holds the rules for all wire formats, as tests that each format runs on its own samples.
 package wiretest

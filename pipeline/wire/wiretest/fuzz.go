@@ -10,8 +10,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Fuzz feeds a format with anything: it must not panic, must write unchanged
-// messages as they came and changed ones as JSON.
+// Fuzz gives a format arbitrary input. It must not panic, must write unchanged messages byte for byte, and
+// changed ones as valid JSON.
 func Fuzz(f *testing.F, codec wire.Codec, samples Samples) {
 	f.Helper()
 	for _, sample := range samples.Messages {
@@ -57,9 +57,8 @@ func checkChanges(t *testing.T, codec wire.Codec, message conversation.Message) 
 	}
 }
 
-// FuzzAnswers feeds a format's tap with any answer, cut anywhere: it must not panic
-// and must understand the same whatever the cuts, each as far behind the one
-// before as the next byte of cuts says.
+// FuzzAnswers gives a format's tap arbitrary answers in arbitrary chunks. It must not panic, and the chunks
+// must not change the result. The bytes of cuts plus one are the chunk lengths.
 func FuzzAnswers(f *testing.F, codec wire.Codec, samples Samples) {
 	f.Helper()
 	for i, sample := range samples.Answers {

@@ -10,24 +10,21 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// AppendSample is a user's message and what it is with the texts "one" and "two"
-// behind it.
+// AppendSample is a user message without and with the texts "one" and "two" appended.
 type AppendSample struct {
 	Name string
 	Raw  string
-	Want string // empty: it has no place for them
+	Want string // "" if it has no place for them
 }
 
-// InstructSample is what a body holds and what it is with the texts "one" and "two"
-// behind its system prompt.
+// InstructSample is a body without and with the texts "one" and "two" behind its system prompt.
 type InstructSample struct {
 	Name string
 	Body string
 	Want string
 }
 
-// testAppend checks that texts come last in a message and leave the rest as it was.
-// A11, W13, W35.
+// testAppend checks that texts come last in a message and leave the rest unchanged. A11, W13, W35.
 func testAppend(t *testing.T, codec wire.Codec, samples Samples) {
 	t.Helper()
 	for _, sample := range samples.Appends {
@@ -44,7 +41,7 @@ func testAppend(t *testing.T, codec wire.Codec, samples Samples) {
 		}
 		raw, err := codec.Append(json.RawMessage(sample.Raw), text)
 		if err != nil {
-			continue // it is in none of the shapes above
+			continue // in none of the forms above
 		}
 		if !json.Valid(raw) {
 			t.Errorf("%s: not JSON: %s", sample.Name, raw)
@@ -54,7 +51,7 @@ func testAppend(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// checkAppended checks that a message has all that it had, and a text behind it.
+// checkAppended checks that a message kept its blocks and has a text after them.
 func checkAppended(t *testing.T, name string, sent, got conversation.Message, text string) {
 	t.Helper()
 	var want []string
@@ -73,8 +70,7 @@ func checkAppended(t *testing.T, name string, sent, got conversation.Message, te
 	}
 }
 
-// testInstruct checks what stands behind a system prompt, and that nothing else of
-// the body changes.
+// testInstruct checks the text behind a system prompt, and that the rest of the body stays unchanged.
 func testInstruct(t *testing.T, codec wire.Codec, samples Samples) {
 	t.Helper()
 	for _, sample := range samples.Instructs {

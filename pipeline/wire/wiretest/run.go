@@ -13,7 +13,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Run holds a format to all that every format must do.
+// Run tests a format against the rules for all formats.
 func Run(t *testing.T, codec wire.Codec, samples Samples) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, wire.Codec, Samples){
@@ -43,7 +43,7 @@ func Run(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// Describe returns what was understood of a block, in one line.
+// Describe returns a parsed block as one line.
 func Describe(block conversation.Block) string {
 	parts := []string{string(block.Kind)}
 	for _, part := range []string{block.ID, block.Name} {
@@ -105,7 +105,7 @@ func testUnchanged(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// open cuts a body that holds all sample messages, oddly spaced.
+// open opens a body with all sample messages and unusual spacing.
 func open(t *testing.T, codec wire.Codec, samples Samples) *wire.Envelope {
 	t.Helper()
 	var list strings.Builder
@@ -169,7 +169,7 @@ func testOneChanged(t *testing.T, codec wire.Codec, samples Samples) {
 	}
 }
 
-// checkChanged checks that only block j of a message has another text.
+// checkChanged checks that only block j of a message has a new text.
 func checkChanged(t *testing.T, codec wire.Codec, sent conversation.Message, raw json.RawMessage, j int, text string) {
 	t.Helper()
 	if !json.Valid(raw) {
@@ -197,7 +197,7 @@ func checkChanged(t *testing.T, codec wire.Codec, sent conversation.Message, raw
 	}
 }
 
-// checkSealed checks that a body differs from another one in element i alone.
+// checkSealed checks that a body differs from another one only in element i.
 func checkSealed(t *testing.T, envelope *wire.Envelope, i int, raw json.RawMessage) {
 	t.Helper()
 	pieces := []wire.Piece{{From: 0, To: i}, {From: i, To: i + 1, Raw: raw}, {From: i + 1, To: envelope.Len()}}

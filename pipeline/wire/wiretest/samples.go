@@ -7,14 +7,14 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Samples are one format's cases.
+// Samples are the test cases of a format.
 type Samples struct {
-	// Body is a template of a request; "%s" stands for its list, brackets included.
+	// Body is a template of a request; "%s" is its list, including brackets.
 	Body string
 
 	Messages  []Message
 	Same      []Same
-	Distinct  []string // messages of which no two say the same
+	Distinct  []string // messages with pairwise different content
 	Changes   []Change
 	New       []New
 	Appends   []AppendSample
@@ -25,7 +25,7 @@ type Samples struct {
 	Problem   string // the error body of Problem()
 }
 
-// Message is one element of a list and what must be understood of it.
+// Message is one element of a list and its expected parse.
 type Message struct {
 	Name  string
 	Raw   string
@@ -35,55 +35,55 @@ type Message struct {
 	Blocks []string
 }
 
-// Same are messages that say the same.
+// Same are messages with the same content.
 type Same struct {
 	Name string
 	Raw  []string
 }
 
-// Change is a message of which one block gets another text.
+// Change is a message in which one block gets a new text.
 type Change struct {
 	Name  string
 	Raw   string
 	Block int
 	Text  string
-	Want  string // empty: the change must be refused
+	Want  string // "" if the change must be rejected
 }
 
 // New is a message that the proxy writes.
 type New struct {
 	Name    string
 	Message conversation.Message
-	Want    string // empty: it must be refused
+	Want    string // "" if it must be rejected
 }
 
-// Request is a body and what must be read from it.
+// Request is a body and its expected parse.
 type Request struct {
 	Name string
 	Body string
 	Want wire.Request
 }
 
-// Fault is a body that must be refused with an error that holds Error.
+// Fault is a body that must be rejected with an error containing Error.
 type Fault struct {
 	Name  string
 	Body  string
 	Error string
 }
 
-// Answer is an answer on the wire and what must be understood of it.
+// Answer is an answer on the wire and its expected parse.
 type Answer struct {
 	Name   string
-	Stream string // the event stream; empty if none
-	Body   string // the same answer as one body; empty if none
-	Said   int    // bytes that the stream says before it reports its usage
+	Stream string // the event stream; "" if absent
+	Body   string // the same answer as one body; "" if absent
+	Said   int    // bytes of text in the stream before it reports its usage
 	Want   wire.Answer
 
-	// Echo is what a client sends back of it: it must say the same as Want.Messages.
+	// Echo is the answer as a client sends it back. It must have the same content as Want.Messages.
 	Echo []string
 }
 
-// streamed returns what must be understood of the answer's stream.
+// streamed returns the expected parse of the answer's stream.
 func (a *Answer) streamed() wire.Answer {
 	want := a.Want
 	if !want.Complete || !want.Usage.Reported {
