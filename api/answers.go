@@ -16,7 +16,7 @@ import (
 	"palimpsest/tenants/redaction"
 )
 
-// lookUp looks for a kept answer to a request; nil: the request is not for the cache.
+// lookUp looks for a cached answer to a request; nil if the request isn't for the cache.
 func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog, forward forward, written *prompt.Prompt) *semanticcache.Lookup {
 	if answers == nil || event.Report.Cache != pipeline.CacheMiss {
 		return nil
@@ -43,8 +43,7 @@ func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog
 	return answers.Look(ctx, &event.Report, request)
 }
 
-// asksNoStore reports whether a client wants no answer that was given before, or none
-// of this one to be kept for another time.
+// asksNoStore reports whether a client wants neither an earlier answer nor this one kept for later requests.
 func asksNoStore(header http.Header) bool {
 	return slices.ContainsFunc(header.Values("Cache-Control"), func(line string) bool {
 		line = strings.ToLower(line)
@@ -52,14 +51,14 @@ func asksNoStore(header http.Header) bool {
 	})
 }
 
-// holdsPersonalData reports whether a redactor would replace something in a message. What it replaces
-// is another person's the next time: it is neither kept nor looked up.
+// holdsPersonalData reports whether a redactor would replace something in a message. Such a message is
+// neither cached nor looked up, because the next similar one may be about another person.
 func holdsPersonalData(redactor *redaction.Redactor, raw []byte) bool {
 	_, found := redactor.JSON(raw)
 	return len(found) > 0
 }
 
-// keepAnswer has an answer kept for the same request, if it may be given again.
+// keepAnswer caches an answer for equal requests, if it may be reused.
 func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Codec, asked *semanticcache.Lookup, response *http.Response, answer wire.Answer) {
 	if asked == nil || response.StatusCode != http.StatusOK || event.outcome.Aborted != "" || event.outcome.ErrorFrom != "" ||
 		answer.ErrorType != "" || isEncoding(encodingOf(response.Header)) {
@@ -88,7 +87,7 @@ type copyTap struct {
 	into io.Writer
 }
 
-// beside returns tap, with a copy of what it reads for a lookup, if there is one.
+// beside returns tap, and copies its input to a lookup unless asked is nil.
 func beside(tap wire.Tap, asked *semanticcache.Lookup) wire.Tap {
 	if asked == nil {
 		return tap

@@ -12,18 +12,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// authenticate returns the API key that a request was sent with. Clients send it
-// as x-api-key, api-key or a bearer token, some in two places at once: one valid
-// key is enough. The event learns whose it is. A key that may not be used from the
-// client's address or for the path is a tenants.Forbidden.
+// authenticate returns the API key of a request. Clients send it as x-api-key, api-key or a bearer token,
+// some in two places at once: one valid key is enough. It notes the key's owner in the event. If the key may
+// not be used from the client's address or for the path, the error is a tenants.Forbidden.
 func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *RequestLog) (_ tenants.APIKey, err error) {
 	ctx, span := spans.Start(ctx, "authenticate")
 	defer span.EndWith(&err)
 	return g.keyWith(ctx, request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
 }
 
-// keyWith is authenticate for a key that needs one of some scopes; missing is the
-// error for one that has none of them.
+// keyWith is authenticate for a key that needs at least one of some scopes; missing is the error for a key
+// without any of them.
 func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *RequestLog, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
 	if sent := againIn(ctx); sent != nil {
 		return g.usable(request, event, sent.key, missing, scopes)
@@ -49,7 +48,7 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Reques
 	return tenants.APIKey{}, failure
 }
 
-// usable returns a key that is valid, if it may be used for a request.
+// usable returns a valid key if it may be used for a request.
 func (g *Gate) usable(request *http.Request, event *RequestLog, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
 	if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
 		return tenants.APIKey{}, missing
@@ -62,7 +61,7 @@ func (g *Gate) usable(request *http.Request, event *RequestLog, key tenants.APIK
 	return key, errors.Join(key.Limits.CheckAddress(g.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 }
 
-// clientAddress returns the address that a request comes from.
+// clientAddress returns the address of a request's sender.
 func (g *Gate) clientAddress(request *http.Request) string {
 	if g.Address != nil {
 		return g.Address(request)
@@ -74,14 +73,14 @@ func (g *Gate) clientAddress(request *http.Request) string {
 	return host
 }
 
-// keyHeader holds our key where the caller's own credential goes to the provider.
+// keyHeader holds our key if the caller's own credential goes to the provider.
 const keyHeader = "X-Palimpsest-Key"
 
-// credentials are the headers in which clients send what they authenticate with.
+// credentials lists the headers in which clients send their keys.
 var credentials = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
 
-// ownCredential returns the headers with a caller's own credential for the provider, and the credential; nil
-// if our key does not come in a header of its own, or nothing stands beside it.
+// ownCredential returns the headers with a caller's own credential for the provider, and the credential. Both
+// are empty if our key doesn't come in a header of its own, or comes without another credential.
 func ownCredential(header http.Header) (own http.Header, secret string) {
 	if header.Get(keyHeader) == "" {
 		return nil, ""
@@ -103,7 +102,7 @@ func ownCredential(header http.Header) (own http.Header, secret string) {
 	return own, secret
 }
 
-// Secrets returns what a request holds in the places where clients put keys.
+// Secrets returns the values of a request in all places where clients put keys.
 func Secrets(header http.Header) []string {
 	var found []string
 	add := func(secret string) {

@@ -15,28 +15,28 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxBody is the largest request body that is taken, in bytes, encoded and
-// decoded: the providers' own limit for messages.
+// maxBody is the size of the largest accepted request body, in bytes, encoded and decoded. It is the
+// providers' own limit for messages.
 const maxBody = 32 << 20
 
-// requestBody is a request's body. Its memory is used again once all who hold it
-// have released it; one who forgets to leaves it to the garbage collector.
+// requestBody is a request's body. Its memory is reused after all holders have released it; if one forgets
+// to, the garbage collector frees it.
 type requestBody struct {
 	bytes   []byte
 	holders atomic.Int32
-	pool    *sync.Pool   // nil: the memory is not used again
-	sealed  *requestBody // the prompt that was made of it; nil if it is the prompt itself, or its memory is not used again
+	pool    *sync.Pool   // nil if the memory is not reused
+	sealed  *requestBody // the prompt made from it; nil if it is the prompt itself, or its memory is not reused
 }
 
-// seal makes a body of a prompt for which memory was lent.
+// seal makes a body of a prompt in lent memory.
 func (c *requestBody) seal(prompt []byte) {
 	if c.sealed != nil {
 		c.sealed.bytes = prompt
 	}
 }
 
-// holder returns who holds the very bytes of a prompt, the body or what was made of it;
-// nil: neither.
+// holder returns the body with exactly the bytes of a prompt: this one or the one made from it. It is nil if
+// neither has them.
 func (c *requestBody) holder(prompt []byte) *requestBody {
 	for _, held := range []*requestBody{c, c.sealed} {
 		if held != nil && held.is(prompt) {
@@ -46,7 +46,7 @@ func (c *requestBody) holder(prompt []byte) *requestBody {
 	return nil
 }
 
-// done says that the request needs neither the body nor the prompt any more.
+// done says that the request no longer needs the body and the prompt.
 func (c *requestBody) done() {
 	c.release()
 	if c.sealed != nil {
@@ -54,10 +54,10 @@ func (c *requestBody) done() {
 	}
 }
 
-// hold says that someone more needs the bytes.
+// hold adds a holder of the bytes.
 func (c *requestBody) hold() { c.holders.Add(1) }
 
-// release says that one who held the bytes no longer reads them.
+// release removes a holder, which no longer reads the bytes.
 func (c *requestBody) release() {
 	if c.holders.Add(-1) != 0 || c.pool == nil {
 		return
@@ -68,16 +68,15 @@ func (c *requestBody) release() {
 	c.pool.Put(&c.bytes)
 }
 
-// is reports whether the body is the very bytes of other.
+// is reports whether the body shares the bytes of other.
 func (c *requestBody) is(other []byte) bool {
 	return len(other) > 0 && len(other) == len(c.bytes) && &other[0] == &c.bytes[0]
 }
 
-// bodies keep the memory of bodies for the next ones, by size: pool i holds
-// memory of minBody<<i bytes.
+// bodies reuse the memory of bodies, by size: pool i holds memory of minBody<<i bytes.
 type bodies [12]sync.Pool
 
-// minBody is the smallest body, in bytes, whose memory is used again.
+// minBody is the smallest body, in bytes, whose memory is reused.
 const minBody = 16 << 10
 
 // get returns memory for a body of a size.
@@ -98,13 +97,12 @@ func (b *bodies) get(size int) *requestBody {
 	return body
 }
 
-// firstBody is the memory that a body gets before anything of it has come, whatever size it
-// says it will have.
+// firstBody is the initial memory of a body before any of it has arrived, whatever its announced size.
 const firstBody = 1 << 20
 
-// read reads a body of a size, -1 if that is not known, in memory that is never more than
-// one and a half times what a body may have. Memory comes as the body does, after take has
-// allowed so many bytes more. It returns errBodyTooLarge, and what take does.
+// read reads a body of a size, or -1 if that is unknown. It allocates at most one and a half times a body's
+// limit, and grows the memory as the body arrives, after take has allowed that many bytes more. It returns
+// errBodyTooLarge, and the errors of take.
 func (b *bodies) read(reader io.Reader, size int, take func(more int) error) (*requestBody, error) {
 	length := minBody
 	if size >= 0 {
@@ -154,8 +152,8 @@ func (b *bodies) grown(body *requestBody, size int) *requestBody {
 	return larger
 }
 
-// readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
-// of a key's workspace and account until leave is called.
+// readBody reads a request's body, decoded. The caller releases it. Its bytes count for the key's workspace
+// and account until leave is called.
 func (s *Server) readBody(request *http.Request, key tenants.APIKey) (body *requestBody, leave func(), err error) {
 	_, span := spans.Start(request.Context(), "read body")
 	defer span.EndWith(&err)
@@ -189,9 +187,8 @@ func (s *Server) readBody(request *http.Request, key tenants.APIKey) (body *requ
 	}
 }
 
-// drain takes what is left of a body that is refused, within limits: a client that
-// is still sending would not see the answer. One that waits for leave to send is
-// not given it.
+// drain reads the rest of a refused body, within limits, because a client doesn't see the answer while it is
+// still sending. A client that waits for permission to send doesn't get it.
 func drain(request *http.Request) {
 	if request.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, request.Body, 2*maxBody)

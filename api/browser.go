@@ -20,29 +20,29 @@ import (
 const (
 	// preflightAge is how long browsers remember an answer to a preflight.
 	preflightAge = "600"
-	// originAge is how long this process remembers whether an origin is allowed somewhere, knownOrigins of how many,
-	// and originTimeout how long it waits for the database.
+	// originAge is how long this process caches whether an origin is allowed anywhere, knownOrigins the size
+	// of that cache, and originTimeout the timeout of its database query.
 	originAge     = 10 * time.Second
 	knownOrigins  = 10_000
 	originTimeout = 2 * time.Second
-	// originLookups is how many ask the database at once.
+	// originLookups bounds concurrent database queries.
 	originLookups = 4
-	// longestOrigin and longestHeaders bound, in bytes, what a preflight may name.
+	// longestOrigin and longestHeaders bound the values of a preflight, in bytes.
 	longestOrigin  = 200
 	longestHeaders = 4096
 )
 
-// Origins tells which pages may read answers in a browser. Browsers ask with a preflight before they send
-// anything, without the API key. So a preflight is answered where any workspace allows the origin, and the
-// request itself, which has the key, where that key or its workspace does. No answer allows credentials:
-// a key is sent by the page's script or not at all.
+// Origins decides which pages may read answers in a browser. Browsers ask with a preflight before they send
+// anything, without the API key. So a preflight succeeds if any workspace allows the origin, and the request
+// itself, which has the key, if that key or its workspace does. No answer allows credentials, because a key
+// is sent by the page's script or not at all.
 type Origins struct {
 	allowed func(ctx context.Context, origin string) (bool, error)
 	known   *localcache.Cache[string, bool]
-	asking  *semaphore.Weighted // who has no key asks the database, so few do at once
+	asking  *semaphore.Weighted // bounds queries by callers without a key
 }
 
-// NewOrigins returns Origins that ask allowed whether any workspace or API key allows an origin.
+// NewOrigins returns Origins. allowed reports whether any workspace or API key allows an origin.
 func NewOrigins(allowed func(ctx context.Context, origin string) (bool, error)) (*Origins, error) {
 	known, err := localcache.New[string](localcache.Options[bool]{MaximumSize: knownOrigins, ExpireAfterWrite: originAge})
 	if err != nil {
@@ -51,7 +51,7 @@ func NewOrigins(allowed func(ctx context.Context, origin string) (bool, error)) 
 	return &Origins{allowed: allowed, known: known, asking: semaphore.NewWeighted(originLookups)}, nil
 }
 
-// anywhere reports whether any workspace allows an origin; while the database is away, none does.
+// anywhere reports whether any workspace allows an origin. It reports false while the database is away.
 func (o *Origins) anywhere(ctx context.Context, origin string) bool {
 	if o == nil || len(origin) > longestOrigin {
 		return false
@@ -74,7 +74,7 @@ func (o *Origins) anywhere(ctx context.Context, origin string) bool {
 	return allowed
 }
 
-// browserKey is where the context of a request with an origin has what is known of that.
+// browserKey is the context key for the state of a request with an origin.
 type browserKey struct{}
 
 // browser is a request from a page.
@@ -84,8 +84,8 @@ type browser struct {
 	decided bool // the key is known
 }
 
-// serve answers preflights of the proxy's endpoints, and lets pages of allowed origins read what
-// the proxy answers.
+// serve answers preflights of the proxy's endpoints, and lets pages of allowed origins read the proxy's
+// answers.
 func (o *Origins) serve(c echo.Context, next echo.HandlerFunc) error {
 	request, header := c.Request(), c.Response().Header()
 	origin := request.Header.Get(echo.HeaderOrigin)
@@ -108,8 +108,8 @@ func (o *Origins) serve(c echo.Context, next echo.HandlerFunc) error {
 	return next(c)
 }
 
-// isCalledByPages reports whether a path is one of the proxy's, in any spelling that it takes. The dashboard and
-// the JSON API, which know people by a cookie, are not.
+// isCalledByPages reports whether a path is one of the proxy's, in any accepted spelling. The dashboard and
+// the JSON API are excluded because they authenticate people by a cookie.
 func isCalledByPages(path string) bool {
 	for _, prefix := range []string{"/openai", "/anthropic"} {
 		if rest, found := strings.CutPrefix(path, prefix+"/"); found {
@@ -124,7 +124,7 @@ func isCalledByPages(path string) bool {
 	})
 }
 
-// preflight answers a browser that asks whether a page may send a request.
+// preflight answers a browser's question whether a page may send a request.
 func (o *Origins) preflight(c echo.Context, origin string) error {
 	asked, header := c.Request().Header, c.Response().Header()
 	header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
@@ -147,7 +147,7 @@ func (o *Origins) preflight(c echo.Context, origin string) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// headerNames returns a list of headers' names as it came; "" if it is something else.
+// headerNames returns a list of headers' names as it came; "" if it is malformed.
 func headerNames(list string) string {
 	isName := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_, ", r)
@@ -158,7 +158,8 @@ func headerNames(list string) string {
 	return list
 }
 
-// readBy notes whether the page that sends a request, if one does, may read what a key is answered.
+// readBy notes whether the page behind a request may read answers to a key. It does nothing for requests
+// without an origin.
 func (g *Gate) readBy(request *http.Request, key tenants.APIKey) {
 	page, is := request.Context().Value(browserKey{}).(*browser)
 	if !is {

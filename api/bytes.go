@@ -9,24 +9,24 @@ import (
 	"palimpsest/tenants"
 )
 
-// What there is too much of while bodies are read.
+// Errors for limits that a body exceeds while it is read.
 var (
 	errWorkspaceBytes = errors.New("workspace has too many bytes in flight")
 	errAccountBytes   = errors.New("account has too many bytes in flight")
 	errProcessBytes   = errors.New("process has too many bytes in flight")
 )
 
-// isBytes reports whether an error says that there are too many bytes.
+// isBytes reports whether an error is about too many bytes in flight.
 func isBytes(err error) bool {
 	return errors.Is(err, errWorkspaceBytes) || errors.Is(err, errAccountBytes) || errors.Is(err, errProcessBytes)
 }
 
-// timesFree is how many times as many bytes as are free an account may hold, with all of its
-// workspaces. So one that takes what it can leaves a quarter, and several leave some.
+// timesFree bounds an account, with all of its workspaces, to this multiple of the free bytes. So one account
+// at its limit leaves a quarter, and several leave some.
 const timesFree = 3
 
-// Bytes bounds the bytes of request bodies that are in flight in this process, of each
-// workspace, of each account and of all: from when they arrive until the provider has answered.
+// Bytes bounds the bytes of request bodies in flight in this process, per workspace, per account and in
+// total. A body counts from its arrival until the provider has answered.
 type Bytes struct {
 	ofWorkspace, ofAll int
 
@@ -42,15 +42,15 @@ func NewBytes(ofWorkspace, ofAll int) *Bytes {
 	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[uuid.UUID]int)}
 }
 
-// hold begins to count the body of a request of a key.
+// hold starts to count the body of a key's request.
 func (b *Bytes) hold(key tenants.APIKey) *heldBytes {
 	return &heldBytes{of: b, workspace: uuid.UUID(key.Workspace), account: key.Account()}
 }
 
-// recordingBytes is what it takes to record a message beside its own bytes, about.
+// recordingBytes is roughly the memory for recording a message, beside its own bytes.
 const recordingBytes = 1 << 10
 
-// recording has the collector follow closely while messages of so many bytes in all are recorded.
+// recording makes the garbage collector run more often while messages of a total size are recorded.
 func (b *Bytes) recording(messages, size int) (done func()) {
 	if b == nil || size+recordingBytes*messages < heavyBody {
 		return func() {}
@@ -60,14 +60,14 @@ func (b *Bytes) recording(messages, size int) (done func()) {
 
 // heldBytes are the bytes of one body. It is for one goroutine at a time.
 type heldBytes struct {
-	of        *Bytes // optional: without it nothing is bounded
+	of        *Bytes // optional: no bounds without it
 	workspace uuid.UUID
 	account   uuid.UUID
 	count     int
 	lighten   func() // nil while they are not heavy
 }
 
-// take counts so many bytes more, or returns errWorkspaceBytes, errAccountBytes or errProcessBytes.
+// take counts more bytes, or returns errWorkspaceBytes, errAccountBytes or errProcessBytes.
 func (h *heldBytes) take(more int) error {
 	if h.of == nil {
 		return nil
@@ -81,7 +81,7 @@ func (h *heldBytes) take(more int) error {
 	return nil
 }
 
-// add counts so many bytes more.
+// add counts more bytes.
 func (h *heldBytes) add(more int) error {
 	b := h.of
 	b.mu.Lock()
@@ -99,7 +99,7 @@ func (h *heldBytes) add(more int) error {
 	return nil
 }
 
-// change counts so many bytes more, or fewer, of everyone whose they are.
+// change counts more bytes, or fewer, for the workspace, the account and the process.
 func (h *heldBytes) change(more int) {
 	h.count += more
 	h.of.all += more
@@ -114,7 +114,7 @@ func (h *heldBytes) change(more int) {
 	}
 }
 
-// leave counts the body no longer. It may be called twice.
+// leave stops counting the body. It may be called twice.
 func (h *heldBytes) leave() {
 	if h.of == nil {
 		return

@@ -12,13 +12,13 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// spoken is how many tokens a second a model writes, roughly, that thinks and says nothing.
+// spoken is a rough output rate, in tokens per second, of a model that thinks without output.
 const spoken = 100
 
-// charge counts a request that has ended, and whose provider did not come to say what it
-// charges, at an estimate; others it leaves as they are. A provider ends a stream when its
-// connection ends: what it was sent counts, and what it may have thought by then. What
-// it writes in one piece it may write to its end for nobody: all that was held counts.
+// charge estimates the cost of an ended request if the provider didn't get to report it, and leaves others as
+// they are. A provider ends a stream when its connection ends, so the prompt counts and the output that the
+// model may have thought by then. It may write an answer in one piece to its end although the client is gone,
+// so everything held counts.
 func (e *RequestLog) charge(now time.Time) {
 	if !e.held.owes.Swap(false) || e.held.most == (prompt.Most{}) {
 		return
@@ -35,13 +35,13 @@ func (e *RequestLog) charge(now time.Time) {
 	e.estimated("the provider did not say what it charges")
 }
 
-// thought returns how many tokens a model may have written since it was sent the request,
-// of which nothing came.
+// thought returns how many tokens a model may have written since the request was sent, without any of them
+// arriving.
 func (e *RequestLog) thought(now time.Time) int {
 	return int((now.Sub(e.times.At)-e.times.Overhead)/time.Second) * spoken
 }
 
-// estimated notes that what the request used is an estimate.
+// estimated reports that the request's usage is an estimate.
 func (e *RequestLog) estimated(reason string) {
 	e.Report.Events = append(e.Report.Events, isEstimated(reason))
 }
@@ -50,8 +50,8 @@ func isEstimated(reason string) pipeline.ReportEntry {
 	return pipeline.ReportEntry{Module: "usage", Type: "estimated", Reason: reason}
 }
 
-// begun keeps on the local disk what a request that holds a part of a budget counts as if
-// the process is killed before it has ended: everything that is held for it.
+// begun stores on the local disk how much a request with a share of a budget counts if the process is killed
+// before it ends: everything held for it.
 func (r *Records) begun(ctx context.Context, event *RequestLog) {
 	if !r.Recorder.Keeps() || !event.held.ticket.HasBudget() {
 		return
@@ -64,7 +64,7 @@ func (r *Records) begun(ctx context.Context, event *RequestLog) {
 	event.held.noted = r.Recorder.Begin(ctx, lost, event.held.ticket.Places())
 }
 
-// isOver lets go of what begun has kept: what became of the request is kept or recorded.
+// isOver withdraws the entry of begun, because the outcome of the request is kept or recorded.
 func (e *RequestLog) isOver() {
 	e.held.noted.Withdraw()
 	e.held.noted = spool.Record{}

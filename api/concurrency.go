@@ -7,7 +7,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// retryCrowded is when a workspace with too many requests may try again, in seconds.
+// retryCrowded is the Retry-After value, in seconds, for a workspace with too many requests.
 const retryCrowded = "1"
 
 // errCrowded says that a workspace has too many requests open.
@@ -23,13 +23,12 @@ type Concurrency struct {
 	open map[tenants.WorkspaceID]int
 }
 
-// NewConcurrency returns a Concurrency of so many requests a workspace.
+// NewConcurrency returns a Concurrency with a limit per workspace.
 func NewConcurrency(limit int) *Concurrency {
 	return &Concurrency{limit: limit, open: make(map[tenants.WorkspaceID]int)}
 }
 
-// enter counts a request of a workspace until leave is called, once; or it returns
-// errCrowded.
+// enter counts a request of a workspace until the caller calls leave, once; or it returns errCrowded.
 func (c *Concurrency) enter(workspace tenants.WorkspaceID) (leave func(), err error) {
 	if c == nil {
 		return func() {}, nil

@@ -14,19 +14,19 @@ import (
 // maxID bounds the ids of sessions, lanes and end users in headers, in bytes.
 const maxID = 255
 
-// controls are what a client asks of the proxy in its request headers. All of
-// them are taken off before the provider sees the request.
+// controls holds a client's settings for the proxy from its request headers. All of these headers are removed
+// before the provider sees the request.
 type controls struct {
 	session   string
 	lane      string
-	endUser   string // the application's id of the person who speaks; empty: as the body says
-	pipe      string // modules, comma-separated; "none" for none; empty: as configured
+	endUser   string // the application's id of its user; "" as in the body
+	pipe      string // modules, comma-separated; "none" for an empty pipeline; "" as configured
 	bypass    bool
 	dryRun    bool
-	noStore   bool   // nothing of the exchange is to be kept; also where the workspace or the key says so
-	target    string // targetUtilization; empty: as configured
+	noStore   bool   // keep nothing of the exchange; also where the workspace or the key says so
+	target    string // targetUtilization; "" as configured
 	choice    proxysettings.Choice
-	overrides []string // names of the headers among them that override what is set
+	overrides []string // names of the headers among them that override settings
 	tags      tenants.Tags
 }
 
@@ -74,17 +74,17 @@ func readControls(header http.Header) (controls, error) {
 	return asked, nil
 }
 
-// tagHeader is how the names of headers with tags begin.
+// tagHeader is the prefix of headers with tags.
 const tagHeader = "X-Palimpsest-Tag-"
 
-// tagsIn returns the tags of a request; nil if it has none.
+// tagsIn returns the tags of a request, or nil without tags.
 func tagsIn(header http.Header) (tenants.Tags, error) {
 	var tags tenants.Tags
 	for field, values := range header {
 		if !strings.HasPrefix(field, tagHeader) {
 			continue
 		}
-		name := strings.ToLower(field[len(tagHeader):]) // headers come in any case
+		name := strings.ToLower(field[len(tagHeader):]) // headers may have any case
 		if len(values) != 1 {
 			return nil, tenants.Invalid{Field: fmt.Sprintf("%.100s", field), Message: "is there more than once; send each tag in one header"}
 		}
@@ -102,8 +102,7 @@ func tagsIn(header http.Header) (tenants.Tags, error) {
 	return tags, nil
 }
 
-// overridesIn returns the headers of a request by which it overrides the pipeline or
-// the provider that are set for it.
+// overridesIn returns the request headers that override the configured pipeline or provider.
 func overridesIn(header http.Header) []string {
 	var found []string
 	for _, name := range []string{
@@ -117,7 +116,7 @@ func overridesIn(header http.Header) []string {
 	return found
 }
 
-// flag reads a header that is true or false; false without it.
+// flag reads a boolean header; false without it.
 func flag(header http.Header, name string) (bool, error) {
 	value := header.Get(name)
 	if value == "" {
@@ -143,7 +142,7 @@ func (c controls) layer() (pipeline.Layer, error) {
 	return layer, nil
 }
 
-// first returns the first of the named headers that is there.
+// first returns the first of the named headers with a value.
 func first(header http.Header, names ...string) string {
 	for _, name := range names {
 		if value := header.Get(name); value != "" {

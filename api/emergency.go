@@ -12,13 +12,12 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// learnTimeout bounds how long a window that was learned takes to be stored.
+// learnTimeout bounds how long it may take to store a learned window.
 const learnTimeout = 2 * time.Second
 
-// rescue makes the one emergency pass: where the provider finds a prompt too long or its body too large,
-// nothing of its answer has gone out yet, and a smaller prompt can be made, that
-// one is sent. It returns the answer to relay and the prompt that it answers:
-// unless the smaller one is answered well, those that it was given, byte for byte.
+// rescue makes the single emergency pass. If the provider finds a prompt too long or its body too large, the
+// answer hasn't started and a smaller prompt is possible, it sends the smaller one. It returns the answer to
+// relay and its prompt. Unless the smaller prompt succeeds, these are the ones it was given, byte for byte.
 func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
 	if forward.purpose != converse || forward.asked.dryRun || forward.asked.noStore {
 		return response, written
@@ -53,10 +52,9 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 
 func always() bool { return true }
 
-// overflowOf reads an answer that may say that the prompt is too long or the body
-// too large; an answer without an error only if mayBeLate says so. most is how long the request lets the
-// answer become. usage is what the provider charges for it all the same. The answer can still be relayed from
-// its first byte.
+// overflowOf reads an answer that may report a prompt as too long or its body as too large. It reads an
+// answer without an error only if mayBeLate says so. most is the request's limit for the answer. usage is the
+// provider's charge even so. The answer can still be relayed from its first byte.
 func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate func() bool) (said wire.Overflow, usage wire.Usage, overflows bool) {
 	isPlain := !isEncoding(encodingOf(response.Header))
 	switch {
@@ -82,7 +80,7 @@ func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate f
 	return said, answer.Usage, overflows && answer.SaysLittle()
 }
 
-// headOf reads the body of an answer up to wire.MaxError bytes, and reports whether that is all of it. The
+// headOf reads the body of an answer up to wire.MaxError bytes, and reports whether it is complete. The
 // answer can still be relayed from its first byte.
 func headOf(response *http.Response) (head []byte, whole bool) {
 	if response.ContentLength > wire.MaxError {
@@ -93,18 +91,18 @@ func headOf(response *http.Response) (head []byte, whole bool) {
 	return head, err == nil && len(head) <= wire.MaxError
 }
 
-// resume has an answer begin with what has been read of it.
+// resume puts head, the part already read, back in front of an answer's body.
 func resume(response *http.Response, head []byte) {
 	response.Body = &resumed{Reader: io.MultiReader(bytes.NewReader(head), response.Body), Closer: response.Body}
 }
 
-// maxOpening bounds what is held back of a stream, in bytes: the first events repeat
+// maxOpening bounds the held-back opening of a stream, in bytes. It is large because the first events repeat
 // the request's instructions and tools.
 const maxOpening = 1 << 20
 
-// holdOpening reads the opening of a stream, up to the first event that says more
-// than that it has begun, with tap beside: the prompt may be too long. What keeps
-// the connection alive for the client, an event or a comment, ends it too when it comes again.
+// holdOpening reads the opening of a stream, with tap beside, because the prompt may be too long. It stops at
+// the first event that says more than that the stream has begun. It also stops at the second event or comment
+// that keeps the client's connection alive.
 func holdOpening(codec wire.Codec, response *http.Response, tap wire.Tap) {
 	var (
 		split wire.Splitter
@@ -141,14 +139,14 @@ func comments(stream []byte) int {
 	return count
 }
 
-// resumed is an answer's body of which the beginning has been read before.
+// resumed is an answer's body whose beginning has already been read.
 type resumed struct {
 	io.Reader
 	io.Closer
 }
 
-// learn keeps what a provider has taught of a model's window, for a model that nobody knew or
-// that has a smaller one here than elsewhere.
+// learn stores a window size that a provider has revealed, for a model with an unknown window or with a
+// smaller one here than elsewhere.
 func (s *Server) learn(ctx context.Context, event *RequestLog, lesson prompt.Lesson) {
 	if lesson.Window == 0 {
 		return

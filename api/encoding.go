@@ -21,14 +21,14 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// errUnknownEncoding says that a content encoding cannot be read.
+// errUnknownEncoding is the error for an unsupported content encoding.
 var errUnknownEncoding = errors.New("content encoding is not known")
 
-// maxCodings bounds how many codings lie in each other.
+// maxCodings bounds the depth of nested codings.
 const maxCodings = 3
 
-// maxZstdWindow is the largest window of zstd that is read, in bytes: what its command line makes with
-// --long.
+// maxZstdWindow is the largest zstd window that is read, in bytes. The zstd command line makes such windows
+// with --long.
 const maxZstdWindow = 128 << 20
 
 // encodingOf returns the codings of a body as one value.
@@ -49,8 +49,8 @@ func codingsOf(encoding string) []string {
 	return codings
 }
 
-// decodedReader returns a reader of what encoded holds. It reads no further than
-// it has to, so that what has come of a stream can be read.
+// decodedReader returns a reader of the decoded content of encoded. It reads no further than needed, so that
+// the received part of a stream can be decoded.
 func decodedReader(encoding string, encoded io.Reader) (io.ReadCloser, error) {
 	codings := codingsOf(encoding)
 	if len(codings) > maxCodings {
@@ -60,7 +60,7 @@ func decodedReader(encoding string, encoded io.Reader) (io.ReadCloser, error) {
 	for i, coding := range slices.Backward(codings) {
 		within := io.Reader(reader)
 		if i < len(codings)-1 {
-			within = io.LimitReader(reader, maxDecoded) // no coding of anything that is taken is as long
+			within = io.LimitReader(reader, maxDecoded) // no accepted body is as long in any coding
 		}
 		var err error
 		if reader, err = codingReader(coding, within); err != nil {
@@ -90,8 +90,8 @@ func codingReader(coding string, encoded io.Reader) (io.ReadCloser, error) {
 	}
 }
 
-// inflater undoes deflate, which is zlib's format by the standard and, of some clients, what that
-// holds without its header.
+// inflater decodes deflate. By the standard that is zlib's format, but some clients send it without zlib's
+// header.
 func inflater(encoded io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReader(encoded)
 	head, err := buffered.Peek(2)
@@ -105,7 +105,7 @@ func inflater(encoded io.Reader) (io.ReadCloser, error) {
 	return flate.NewReader(buffered), nil
 }
 
-// decoded returns at most limit bytes of what encoded holds.
+// decoded returns at most limit bytes of encoded, decoded.
 func decoded(encoding string, encoded []byte, limit int64) ([]byte, error) {
 	reader, err := decodedReader(encoding, bytes.NewReader(encoded))
 	if err != nil {
@@ -119,11 +119,10 @@ func decoded(encoding string, encoded []byte, limit int64) ([]byte, error) {
 	return plain, nil
 }
 
-// Providers are asked for plain answers. What follows is for those that encode
-// them all the same.
+// Providers are asked for plain answers. The code below handles providers that encode them anyway.
 
-// decodeFor has an encoded answer go out plain where its client does not take the
-// encoding, or where something is to be taken out of it.
+// decodeFor decodes an encoded answer if its client does not accept the encoding, or if a filter has to
+// change it.
 func decodeFor(client http.Header, response *http.Response, filtered bool) {
 	encoding := encodingOf(response.Header)
 	if !isEncoding(encoding) || !isReadable(encoding) || !filtered && accepts(client, encoding) {
@@ -132,9 +131,8 @@ func decodeFor(client http.Header, response *http.Response, filtered bool) {
 	decode(response, encoding)
 }
 
-// plainly has an answer go out plain, and the key starred out of it, where the provider
-// has encoded it: nothing can be looked for in encoded bytes. It returns errUnknownEncoding
-// for one that cannot be read.
+// plainly makes an encoded answer plain and masks the key in it, because a key can't be found in encoded
+// bytes. It returns errUnknownEncoding for an encoding that can't be read.
 func plainly(response *http.Response, key string) error {
 	encoding := encodingOf(response.Header)
 	switch {
@@ -149,7 +147,7 @@ func plainly(response *http.Response, key string) error {
 	return nil
 }
 
-// decode has an encoded answer go out plain.
+// decode makes an encoded answer plain.
 func decode(response *http.Response, encoding string) {
 	response.Body = &lazyDecoder{encoding: encoding, encoded: response.Body}
 	response.Header.Del("Content-Encoding")
@@ -164,10 +162,10 @@ func isReadable(encoding string) bool {
 	})
 }
 
-// isEncoding reports whether a content encoding is one.
+// isEncoding reports whether a content encoding encodes at all.
 func isEncoding(encoding string) bool { return len(codingsOf(encoding)) > 0 }
 
-// accepts reports whether a client takes an encoding.
+// accepts reports whether a client accepts an encoding.
 func accepts(client http.Header, encoding string) bool {
 	for _, coding := range codingsOf(encoding) {
 		if !acceptsCoding(client, coding) {
@@ -191,8 +189,8 @@ func acceptsCoding(client http.Header, coding string) bool {
 	return false
 }
 
-// lazyDecoder is the plain body of an encoded answer. It begins to decode when it
-// is read: the provider may have said nothing yet.
+// lazyDecoder is the plain body of an encoded answer. It starts to decode at the first read, because the
+// provider may not have sent anything yet.
 type lazyDecoder struct {
 	encoding string
 	encoded  io.ReadCloser
@@ -223,7 +221,7 @@ func (d *lazyDecoder) Close() error {
 	return d.encoded.Close()
 }
 
-// tapOf returns the tap of an answer that is relayed as it comes, encoded or not.
+// tapOf returns the tap for an answer as it is relayed, encoded or not.
 func tapOf(codec wire.Codec, response *http.Response) wire.Tap {
 	tap := codec.Tap(isEventStream(response))
 	if encoding := encodingOf(response.Header); isEncoding(encoding) {
@@ -232,11 +230,10 @@ func tapOf(codec wire.Codec, response *http.Response) wire.Tap {
 	return tap
 }
 
-// maxDecoded bounds what is read of an encoded answer, in bytes.
+// maxDecoded bounds the decoded part of an encoded answer, in bytes.
 const maxDecoded = 256 << 20
 
-// encodedTap keeps an encoded answer, up to wire.MaxAnswer bytes, and reads it
-// once it has ended.
+// encodedTap collects an encoded answer, up to wire.MaxAnswer bytes, and reads it at the end.
 type encodedTap struct {
 	tap      wire.Tap
 	encoding string
@@ -255,7 +252,7 @@ func (t *encodedTap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Answer implements wire.Tap. Of an answer that ended early it reads what has come.
+// Answer implements wire.Tap. If an answer ended early, it reads the received part.
 func (t *encodedTap) Answer() wire.Answer {
 	if !t.isRead && !t.isLong {
 		t.isRead = true
@@ -268,8 +265,8 @@ func (t *encodedTap) Answer() wire.Answer {
 	return t.tap.Answer()
 }
 
-// withoutUsage returns what takes the usage out of a stream whose client did not
-// ask for it; nil if nothing is to be taken out.
+// withoutUsage returns a filter for usage in a stream whose client didn't ask for it, or nil if the stream
+// stays as it is.
 func withoutUsage(codec wire.Codec, sent prompt.Sent, response *http.Response) wire.Filter {
 	asker, is := codec.(wire.UsageAsker)
 	if !is || !sent.AsksUsage || !isEventStream(response) {

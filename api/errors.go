@@ -17,7 +17,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// The faults of a request that the proxy itself finds.
+// Errors of a request that the proxy itself finds.
 var (
 	errBodyTooLarge = errors.New("request body is larger than 32 MiB")
 	errEncoding     = errors.New("content encoding is not supported")
@@ -25,17 +25,17 @@ var (
 	errQueueFull    = errors.New("too many requests at once")
 )
 
-// retryDatabase is after how many seconds to ask again for what lies in a database that is away.
+// retryDatabase is the Retry-After value, in seconds, for requests that need a database that is away.
 const retryDatabase = "5"
 
-// codeDatabaseAway is the code of an error for what only the database knows.
+// codeDatabaseAway is the error code for data that only the database has.
 const codeDatabaseAway = "database_unavailable"
 
-// codeLate is the code of an error for an answer that was not waited for any longer.
+// codeLate is the error code for an answer that took too long.
 const codeLate = "provider_timeout"
 
-// problem maps the kind of one of our errors to the answer the client gets. What
-// the error says stays in the log unless the sender can act on it.
+// problem maps the kind of one of our errors to the client's answer. The error's text stays in the log unless
+// the sender can act on it.
 func problem(err error) wire.Problem {
 	var invalid tenants.Invalid
 	var setting pipeline.Invalid
@@ -82,15 +82,15 @@ func problem(err error) wire.Problem {
 	}
 }
 
-// fault is an error that is answered in the same words each time.
+// fault is an error with a fixed answer.
 type fault struct {
 	is                  error
 	status              int
 	kind, code, message string
 }
 
-// faults are all of them. Of two that an error is, the first one counts: what the edge refuses for everyone, what kept a
-// provider from answering, and what is wrong with the key or the request.
+// faults lists them all. If an error matches two, the first one counts: first the edge's refusals for
+// everyone, then failures to reach a provider, then faults of the key or the request.
 func faults() []fault {
 	return []fault{
 		{errAccountBytes, http.StatusTooManyRequests, "rate_limit_error", "account_bytes",
@@ -150,7 +150,7 @@ func faults() []fault {
 	}
 }
 
-// exceededProblem says which limit a request meets, and when it frees.
+// exceededProblem says which limit a request exceeds, and when to retry.
 func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	quota := exceeded.Quota
 	problem := wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded"}
@@ -185,7 +185,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	return problem
 }
 
-// ownerOf says whose a limit or budget is, and where it can be changed.
+// ownerOf says whose a limit or budget is, and where to change it.
 func ownerOf(who tenants.Spender) (owner, place string) {
 	place = "by an owner or admin, on the dashboard's Settings page"
 	switch who.Kind {
@@ -210,7 +210,7 @@ func many(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// seconds rounds a wait up: who comes back then is let in.
+// seconds rounds a wait up, so that a retry at that time is admitted.
 func seconds(wait time.Duration) int { return int((wait + time.Second - 1) / time.Second) }
 
 // statusClientGone is the status logged for a client that left before its answer.
@@ -219,10 +219,10 @@ const statusClientGone = 499
 // sentence ends a message with a full stop.
 func sentence(message string) string { return strings.TrimSuffix(message, ".") + "." }
 
-// maxNamed bounds the models that an error names.
+// maxNamed bounds the number of models named in an error.
 const maxNamed = 30
 
-// notTaken says which models the workspace's keys take.
+// notTaken lists the models that the workspace's keys accept.
 func notTaken(err tenants.NotTaken) string {
 	named, more := err.Takes, ""
 	if len(named) > maxNamed {

@@ -19,28 +19,27 @@ import (
 	"palimpsest/tenants/redaction"
 )
 
-// RequestLog is what is known of one exchange. It is made when the request arrives,
-// filled on the way, and written once at the end: to the log, the metrics and
-// the recorder. It never holds a key, a body or a prompt.
+// RequestLog describes one exchange. It is made when the request arrives, filled on the way, and written once
+// at the end: to the log, the metrics and the recorder. It never holds a key, a body or a prompt.
 type RequestLog struct {
 	ID          uuid.UUID
 	Endpoint    string
 	Method      string
 	Client      string
-	Version     string      // of the client; "" if it named none
-	Class       client.Kind // what the request is to its client
+	Version     string      // of the client; "" if absent
+	Class       client.Kind // role of the request for its client
 	Session     uuid.UUID
 	Lane        uuid.UUID
 	Source      string // where the session's name came from
 	Provider    string
-	ProviderKey uuid.UUID // uuid.Nil if none that is stored
+	ProviderKey uuid.UUID // uuid.Nil without a stored key
 	Model       string
 	ModelFamily string
 	Stream      bool
 	Attempts    int
 
 	Report pipeline.Report
-	Trial  *pipeline.Report // what the pipeline would have done in a dry run; nil: it was none
+	Trial  *pipeline.Report // effect of the pipeline in a dry run; nil unless it was one
 
 	from    sender
 	outcome outcome
@@ -51,33 +50,33 @@ type RequestLog struct {
 	traced  traced
 }
 
-// sender is who sent a request.
+// sender describes the sender of a request.
 type sender struct {
 	Workspace tenants.WorkspaceID
 	APIKey    uuid.UUID
 	KeyPrefix string
-	Tags      tenants.Tags // that the client gave
-	EndUser   string       // whom the application speaks for, as session.EndUserID names them; "" if it did not say
+	Tags      tenants.Tags // from the client
+	EndUser   string       // user of the application, in the form of session.EndUserID; "" if absent
 
-	cancel context.CancelCauseFunc // ends the request; nil if nothing may
-	leave  func()                  // takes it out of those under way; nil if it is not among them
+	cancel context.CancelCauseFunc // ends the request; nil if it can't be ended
+	leave  func()                  // removes it from the requests under way; nil if it is not among them
 }
 
-// toRecord is what the recorder gets beside the log of a request.
+// toRecord holds the recorder's input beside the log of a request.
 type toRecord struct {
 	position   int // messages in the request
-	projection int // number of the projection in the prompt; 0 if none
+	projection int // number of the projection in the prompt; 0 if absent
 	update     *session.Update
-	signed     map[string]string   // headers of our own that nothing else tells; nil if none
-	noStore    bool                // nothing of it is to be kept but figures
-	redactor   *redaction.Redactor // nil if what is said is stored as it came
-	request    *recorder.Request   // what the request added to its session, if it has one
-	report     []byte              // RequestLog.Report as it is kept; nil: not written yet
+	signed     map[string]string   // our own headers that no other field holds; nil if there aren't any
+	noStore    bool                // keep only figures
+	redactor   *redaction.Redactor // nil if text is stored as it came
+	request    *recorder.Request   // the request's addition to its session, if it has one
+	report     []byte              // RequestLog.Report as stored; nil until written
 	isKept     bool                // on the local disk, unless that failed
 	kept       spool.Record
 }
 
-// note keeps one of our headers that the answer has and nothing else of the event tells.
+// note keeps one of our answer headers that no other field of the event holds.
 func (e *RequestLog) note(name, value string) {
 	if e.record.signed == nil {
 		e.record.signed = make(map[string]string, 1)
@@ -134,7 +133,7 @@ func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 	logger.LogAttrs(ctx, level, "exchange", attributes...)
 }
 
-// exchange returns the event in the form in which usage is kept.
+// exchange returns the event in the form for usage records.
 func (e *RequestLog) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
 		ID: e.ID, Workspace: e.from.Workspace, At: e.times.At,
@@ -173,8 +172,8 @@ func (e *RequestLog) exchange() tenants.Exchange {
 	return exchange
 }
 
-// reported returns the report as it is kept: with the client's version where its prompt
-// did not come down as it should, which a new version may be the reason of.
+// reported returns the report for storage. It includes the client's version if its prompt wasn't compressed
+// as expected, because a new version may be the reason.
 func (e *RequestLog) reported() pipeline.Report {
 	report := e.Report
 	if report.Compression == pipeline.Unreachable || slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "protection_lifted" }) {
@@ -183,7 +182,7 @@ func (e *RequestLog) reported() pipeline.Report {
 	return report
 }
 
-// bridged reports whether something that a client's own summary had lost was put back.
+// bridged reports whether details that a client's own summary had lost were put back.
 func bridged(report pipeline.Report) bool {
 	return slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool {
 		return event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered

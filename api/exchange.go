@@ -24,14 +24,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// purpose is what the requests of an endpoint are for.
+// purpose is the use of an endpoint's requests.
 type purpose int
 
 // The purposes of requests.
 const (
-	converse  purpose = iota // carry a conversation on
-	measure                  // ask how large a prompt would be: nothing of it is kept
-	summarize                // ask the provider for a compaction of its own: sent as it came, and noted
+	converse  purpose = iota // continue a conversation
+	measure                  // ask how large a prompt would be, without keeping any of it
+	summarize                // request the provider's own compaction: forwarded unchanged, and noted
 )
 
 // exchange handles the requests of one endpoint and wire format: admit, write the
@@ -90,7 +90,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		first := written
 		response, written = s.rescue(ctx, event, forward, written, response)
 		if written != first {
-			cached = nil // another prompt is answered than the one that was asked about
+			cached = nil // the answer belongs to another prompt than the requested one
 		}
 		defer response.Body.Close()
 		if purpose == measure || written.Exchange == nil {
@@ -103,16 +103,16 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if response.StatusCode == http.StatusOK {
 			s.Summaries.After(ctx, forward.summarized(), written)
 		}
-		// From here on nothing holds the body.
+		// From here on, the body's memory is free.
 		body.done()
 		forget()
-		announced.Wait(ctx) // the client's next request may come as soon as the answer has
+		announced.Wait(ctx) // the client's next request may follow the answer at once
 		return s.answer(c, event, codec, sent, response, cached)
 	}
 }
 
-// answer relays the answer to a prompt and records what it says. cached is what is
-// to be kept of it for the same request; nil if nothing.
+// answer relays the answer to a prompt and records its content. cached receives the answer for equal
+// requests; nil if it is not to be kept.
 func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *semanticcache.Lookup) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
@@ -142,8 +142,8 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 	return finish(err)
 }
 
-// answerUnread relays an answer of which nothing is kept. What the request's report
-// says of its size must count nowhere.
+// answerUnread relays an answer without keeping any of it. Sizes in the request's report must not be counted
+// anywhere.
 func (s *Server) answerUnread(c echo.Context, event *RequestLog, response *http.Response) error {
 	err := s.relay(c, event, response, ignore{}, nil, func() {})
 	event.Report, event.record.projection = pipeline.Report{Compression: event.Report.Compression}, 0
@@ -153,13 +153,13 @@ func (s *Server) answerUnread(c echo.Context, event *RequestLog, response *http.
 // admission is a request that has been admitted.
 type admission struct {
 	key    tenants.APIKey
-	held   []limits.Held // by whose limits
+	held   []limits.Held // subjects whose limits apply
 	asked  controls
 	target upstream.Target
-	routes proxysettings.Routes // where else the request can go
+	routes proxysettings.Routes // alternative targets of the request
 }
 
-// admit finds out whose request it is and what it asks of the proxy.
+// admit finds the request's owner and its settings for the proxy.
 func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err error) {
 	ctx, span := spans.Start(request.Context(), "admit")
 	defer span.EndWith(&err)
@@ -202,8 +202,8 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	return admission{key: key, held: held, asked: asked}, nil
 }
 
-// held returns by whose limits a request is held: those of its key, of the end user, and the budgets of
-// the person behind the key, of its project and of the workspace.
+// held returns the subjects whose limits apply to a request: its key, the end user, and the budgets of the
+// person behind the key, of its project and of the workspace.
 func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags, endUser string) ([]limits.Held, error) {
 	budgets, err := g.Settings.Budgets(ctx, key.Workspace)
 	if err != nil {
@@ -221,10 +221,10 @@ func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags, 
 	return append(held, user...), err
 }
 
-// anyone stands for an end user whom the body of a request may name.
+// anyone is a placeholder for an end user whom the body of a request may name.
 const anyone = "anyone"
 
-// heldUser returns by what limits a request is held on behalf of an end user; none if it names no one.
+// heldUser returns the limits of a request for its end user, or nil if it doesn't name one.
 func (g *Gate) heldUser(ctx context.Context, key tenants.APIKey, endUser string) ([]limits.Held, error) {
 	budgets, err := g.Settings.Budgets(ctx, key.Workspace)
 	quota, has := budgets[tenants.Spender{Kind: tenants.EndUserSpends}]
@@ -235,8 +235,7 @@ func (g *Gate) heldUser(ctx context.Context, key tenants.APIKey, endUser string)
 	return []limits.Held{{Subject: limits.Subject{Workspace: key.Workspace, Spender: who}, Quota: quota}}, nil
 }
 
-// route finds out where a request goes that was admitted. dialect says whose API it
-// belongs to, model which model it names.
+// route finds the target of an admitted request. dialect is its API's dialect, model returns its model.
 func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admission, dialect tenants.Provider, model proxysettings.Model) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
@@ -248,13 +247,13 @@ func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admissio
 	return nil
 }
 
-// sendTo has a request go to a target.
+// sendTo directs a request to a target.
 func (a *admission) sendTo(event *RequestLog, target upstream.Target) {
 	a.target = target
 	event.Provider, event.ProviderKey = string(target.Provider), target.KeyID
 }
 
-// asked returns what a request asks of the pipeline that holds for its key.
+// asked returns a request's settings, based on the pipeline of its key.
 func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission, header http.Header, path string, body []byte) (prompt.Request, error) {
 	layer, err := admission.asked.layer()
 	if err != nil {
@@ -281,7 +280,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	}, nil
 }
 
-// destinationOf returns a target as a prompt knows it.
+// destinationOf converts a target to a prompt's destination.
 func destinationOf(target upstream.Target) prompt.Destination {
 	return prompt.Destination{Provider: string(target.Provider), Region: target.Region(), Key: target.KeyID}
 }
@@ -297,13 +296,13 @@ type forward struct {
 	body     *requestBody
 }
 
-// summarized returns what a summary that the request calls for needs of it.
+// summarized returns the inputs of a summary that the request calls for.
 func (o forward) summarized() summaries.Request {
 	return summaries.Request{Key: o.key, Held: o.held, Choice: o.asked.choice, Account: o.target.KeyID, Header: o.request.Header}
 }
 
-// write writes the prompt of a request. Beside conversations a body that cannot be
-// read goes out as it came: the provider may know more of it.
+// write writes the prompt of a request. Outside of conversations, a body that can't be parsed is forwarded
+// unchanged, because the provider may understand it.
 func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) (_ *prompt.Prompt, err error) {
 	ctx, span := spans.Start(ctx, "write prompt")
 	defer span.EndWith(&err)
@@ -311,7 +310,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		return nil, err
 	}
-	asks := !forward.asked.bypass // a client that wants its prompt as it is gets nothing added
+	asks := !forward.asked.bypass // bypass means an unchanged prompt
 	if forward.purpose == summarize || restraint.Reason != tenants.Unrestrained {
 		forward.asked.bypass = true
 	}
@@ -353,7 +352,8 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	return written, nil
 }
 
-// holdUser has a request be held by the limits of the end user whom its body names: until it was read nobody knew.
+// holdUser applies the limits of the end user in the body of a request, because the user is unknown until the
+// body has been read.
 func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward) error {
 	if forward.asked.endUser != "" || g.Limits == nil {
 		return nil
@@ -366,7 +366,7 @@ func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward
 	return g.Limits.Join(ctx, event.held.ticket, held...)
 }
 
-// nameUser notes whom the application speaks for, with its own id of them where the workspace shows it.
+// nameUser notes the application's user, with the application's own id if the workspace shows it.
 func (g *Gate) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
 	event.from.EndUser = exchange.Scope.EndUser
 	isShown, err := g.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
@@ -396,7 +396,7 @@ func (s *Server) send(ctx context.Context, event *RequestLog, forward forward, w
 	asked.Begun = &event.held.owes
 	response, err := s.Upstream.Send(ctx, asked, forward.target)
 	if err == nil && (response.StatusCode < 200 || response.StatusCode >= 300) {
-		event.held.owes.Store(false) // an error is not charged for
+		event.held.owes.Store(false) // an error is free
 	}
 	event.times.heard(s.Now())
 	if err == nil && (forward.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
@@ -405,13 +405,12 @@ func (s *Server) send(ctx context.Context, event *RequestLog, forward forward, w
 	return response, err
 }
 
-// asksLongWindow reports whether a request turns on the long context window that
-// some of Anthropic's models have.
+// asksLongWindow reports whether a request enables the long context window of some Anthropic models.
 func asksLongWindow(header http.Header) bool {
 	return strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), "context-1m-")
 }
 
-// describe fills the event with what is known before the request is sent.
+// describe fills the event with the facts known before the request is sent.
 func (e *RequestLog) describe(written *prompt.Prompt) {
 	exchange := written.Exchange
 	e.ID = exchange.ID

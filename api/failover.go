@@ -25,10 +25,10 @@ type delivery struct {
 	written *prompt.Prompt
 }
 
-// send sends the prompt with the provider key that its session is pinned to, and, where the workspace wants
-// that, with the next key that serves the model when one fails: at most once with each, before anything of an
-// answer has gone out. Where waiting for a key costs less than having another account read the whole prompt,
-// it waits. If no key answers, the first failure is returned.
+// send sends the prompt with the provider key that its session is pinned to. If the workspace enables
+// failover and a key fails, it tries the next key for the model: at most once with each, before any part of
+// an answer has gone out. It waits for a key if that costs less than having another account read the whole
+// prompt. If no key answers, it returns the first failure.
 func (d delivery) send(ctx context.Context) (*http.Response, error) {
 	route := d.route()
 	if len(route) == 1 && route[0].KeyID != d.forward.target.KeyID {
@@ -62,12 +62,12 @@ func (d delivery) send(ctx context.Context) (*http.Response, error) {
 	return first.response, first.err
 }
 
-// once sends the prompt to the target that it is for.
+// once sends the prompt to its current target.
 func (d delivery) once(ctx context.Context) (*http.Response, error) {
 	return d.sendAsking(d.forward.admission, d.written, func() (*http.Response, error) { return d.Server.send(ctx, d.event, *d.forward, d.written) })
 }
 
-// route returns where the prompt may go, in the order in which that is tried.
+// route returns the prompt's possible targets, in the order of the attempts.
 func (d delivery) route() []upstream.Target {
 	routes := d.forward.routes
 	if d.Failover == nil || routes.Failover == tenants.FailoverOff || len(routes.Targets) < 2 || d.written.Exchange == nil || d.forward.purpose == summarize {
@@ -99,7 +99,7 @@ func (d delivery) route() []upstream.Target {
 	return d.working(append(route, routes.Targets[start+1:]...))
 }
 
-// working returns targets with those last that are left alone.
+// working returns targets, with paused ones last.
 func (d delivery) working(targets []upstream.Target) []upstream.Target {
 	slices.SortStableFunc(targets, func(a, b upstream.Target) int {
 		switch worksA, worksB := d.Failover.Works(a), d.Failover.Works(b); {
@@ -114,7 +114,7 @@ func (d delivery) working(targets []upstream.Target) []upstream.Target {
 	return targets
 }
 
-// redirect has a prompt go to another target than it was written for.
+// redirect sends a prompt to another target than it was written for.
 func (d delivery) redirect(ctx context.Context, target upstream.Target) {
 	d.forward.sendTo(d.event, target)
 	overrides, err := d.Settings.Overrides(ctx, d.forward.key.Workspace, target.KeyID)
@@ -124,7 +124,7 @@ func (d delivery) redirect(ctx context.Context, target upstream.Target) {
 	d.Prompts.Redirect(d.written, destinationOf(target), overrides)
 }
 
-// attempt is a request that was sent with one key.
+// attempt is one try of a request with one key.
 type attempt struct {
 	response *http.Response
 	err      error
@@ -132,7 +132,7 @@ type attempt struct {
 	failure  failover.Failure
 }
 
-// attempt sends a prompt with the key that its turn is, once more after a wait that is worth it.
+// attempt sends a prompt with the current key, and again after a wait if the wait is worth it.
 func (d delivery) attempt(ctx context.Context) attempt {
 	made := d.tryKey(ctx)
 	heat := d.written.Heat()
@@ -152,8 +152,8 @@ func (d delivery) attempt(ctx context.Context) attempt {
 	return d.tryKey(ctx)
 }
 
-// patienceOf returns how long a client says that it waits; 0 if it doesn't. The SDKs of Anthropic and OpenAI
-// say it in seconds.
+// patienceOf returns how long a client waits, according to its headers; 0 if absent. The SDKs of Anthropic
+// and OpenAI send it in seconds.
 func patienceOf(header http.Header) time.Duration {
 	seconds, err := strconv.ParseFloat(header.Get("X-Stainless-Timeout"), 64)
 	if err != nil || seconds <= 0 {
@@ -162,7 +162,7 @@ func patienceOf(header http.Header) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// tryKey sends a prompt once, and notes how its key works.
+// tryKey sends a prompt once, and notes whether its key works.
 func (d delivery) tryKey(ctx context.Context) attempt {
 	response, err := d.once(ctx)
 	made := attempt{response: response, err: err}
@@ -189,8 +189,8 @@ func (d delivery) tryKey(ctx context.Context) attempt {
 	return made
 }
 
-// moved notes that a prompt goes to another key, and what that costs: its cached part is written again. What the
-// failed key may charge for counts as an estimate.
+// moved reports that a prompt goes to another key, and the cost of writing its cached part again. The failed
+// key's possible charge counts as an estimate.
 func (d delivery) moved(failure failover.Failure) {
 	if d.event.held.owes.Swap(false) {
 		d.event.money.first(d.event.held.most.PromptMicroUSD)
@@ -205,8 +205,8 @@ func (d delivery) moved(failure failover.Failure) {
 	d.note("moved", failure.Reason, counts)
 }
 
-// note adds what happened to the report of a request, and to that of its prompt, which a second prompt
-// takes over.
+// note adds an entry to the report of a request and to the report of its prompt, because a second prompt
+// takes over the latter.
 func (d delivery) note(kind, reason string, counts map[string]int) {
 	entry := pipeline.ReportEntry{Module: "failover", Type: kind, Reason: reason, Counts: counts}
 	d.event.Report.Events = append(slices.Clone(d.event.Report.Events), entry)

@@ -8,33 +8,33 @@ import (
 )
 
 const (
-	// heavyBody is the size in bytes from which a request's body makes it heavy. No prompt of
-	// text alone comes near it.
+	// heavyBody is the size in bytes from which a request counts as heavy. A prompt of text alone does not
+	// reach it.
 	heavyBody = 8 << 20
 
-	// heavyGrowth is how much the heap may grow between two collections while a heavy request
-	// is in flight, in percent of what is in use: reading and recording such a body makes
-	// garbage of several times its size.
+	// heavyGrowth is how much the heap may grow between two collections while a heavy request is in flight,
+	// in percent of the heap in use. Reading and recording such a body makes garbage of several times its
+	// size.
 	heavyGrowth = 10
 )
 
-// pressure has the garbage collector follow closely while heavy requests are in flight, so that
-// one takes at most four times its size of memory.
+// pressure makes the garbage collector run more often while heavy requests are in flight, so that one takes
+// at most four times its size in memory.
 type pressure struct {
-	usual int // the collector's target without them
+	usual int // the collector's target without heavy requests
 
 	mu    sync.Mutex
 	heavy int
 }
 
-// newPressure returns a pressure for the one collector that the process has.
+// newPressure returns a pressure for the process's garbage collector.
 func newPressure() *pressure {
 	target := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(target)
 	return &pressure{usual: int(min(target[0].Value.Uint64(), math.MaxInt32))}
 }
 
-// enter counts something heavy until leave is called, which may happen twice.
+// enter counts a heavy request until leave is called; a second call of leave does nothing.
 func (p *pressure) enter() (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// mcpPath is where models recall from the archive.
+// mcpPath is the path of the MCP server for the archive.
 const mcpPath = "/mcp"
 
 // errNoRecall says that an API key may not read the archive.
 var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
 
-// recall serves the MCP server to anyone who has an API key of the workspace that may
-// use the proxy or recall: they find and read what the people behind the key may. The header X-Palimpsest-Session-Id limits it to a session,
-// X-Palimpsest-User to the sessions of an end user.
+// recall serves the MCP server to anyone with an API key of the workspace for the proxy or for recall. They
+// find and read whatever the people behind the key may. The header X-Palimpsest-Session-Id limits it to a
+// session, X-Palimpsest-User to the sessions of an end user.
 func (s *Server) recall(c echo.Context) error {
 	request := c.Request()
 	event := s.begin(request, mcpPath)
@@ -40,7 +40,7 @@ func (s *Server) recall(c echo.Context) error {
 	return nil
 }
 
-// refuseRecall answers with one of our errors and tells of it.
+// refuseRecall answers with one of our errors and logs it.
 func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) error {
 	if status := problem(err).Status; status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
@@ -51,8 +51,7 @@ func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) erro
 	return refused
 }
 
-// Recalled counts a call of the archive's tools and writes it to the log: never what
-// was looked for or found.
+// Recalled counts a call of the archive's tools and writes it to the log, without its query and its results.
 func (s *Server) Recalled(ctx context.Context, call recall.Call) {
 	s.Metrics.recalls.WithLabelValues(call.Tool, call.Outcome).Inc()
 	if call.Tool != "" {

@@ -25,7 +25,7 @@ type Metrics struct {
 	compactionMetrics
 	serviceMetrics
 
-	// Recorded count what the recorder does.
+	// Recorded counts the recorder's work.
 	Recorded *recorder.Metrics
 }
 
@@ -41,7 +41,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
-// Unannounced counts a write that was to tell other processes of lanes and failed, or that an answer waited for in vain.
+// Unannounced counts failed announcements to other processes of lanes, and answers that waited for one in
+// vain.
 func (m *Metrics) Unannounced(error) { m.unannounced.Inc() }
 
 // observe counts one finished exchange.
@@ -75,7 +76,7 @@ func (m *Metrics) observe(event *RequestLog) {
 	m.held(event)
 }
 
-// held counts what kept a prompt from coming down as it should.
+// held counts the reasons why a prompt wasn't compressed as expected.
 func (m *Metrics) held(event *RequestLog) {
 	for _, happened := range event.Report.Events {
 		switch happened.Type {
@@ -87,23 +88,22 @@ func (m *Metrics) held(event *RequestLog) {
 	}
 }
 
-// Mailed counts what came of a try to send a mail.
+// Mailed counts an attempt to send a mail by its outcome.
 func (m *Metrics) Mailed(outcome string) { m.mails.WithLabelValues(outcome).Inc() }
 
-// LimitedAlone counts a request whose limits this replica held by itself because
-// Redis did not answer.
+// LimitedAlone counts a request with limits held by this replica alone because Redis did not answer.
 func (m *Metrics) LimitedAlone() { m.alone.Inc() }
 
-// PlanEnded counts what came of an epoch that was to be planned ahead.
+// PlanEnded counts a planned epoch by its outcome.
 func (m *Metrics) PlanEnded(outcome string) { m.plans.WithLabelValues(outcome).Inc() }
 
-// Spent counts a call of a model that Palimpsest made itself for a workspace.
+// Spent counts a model call that Palimpsest made itself for a workspace.
 func (m *Metrics) Spent(usage wire.Usage, microUSD int64) {
 	m.usage(usage)
 	m.net.Sub(float64(microUSD) / 1e6)
 }
 
-// SummaryEnded counts what came of a summary that a model was asked for.
+// SummaryEnded counts a summary request to a model by its outcome.
 func (m *Metrics) SummaryEnded(outcome string) { m.summaries.WithLabelValues(outcome).Inc() }
 
 func (m *Metrics) usage(usage wire.Usage) {
@@ -137,7 +137,7 @@ func (m *Metrics) report(report pipeline.Report, isReach bool) {
 	}
 }
 
-// add counts n more; a counter panics where it would fall.
+// add counts n more. It ignores a negative n because a counter panics when it decreases.
 func add(to prometheus.Counter, n int) { to.Add(float64(max(0, n))) }
 
 func statusClass(status int) string { return strconv.Itoa(status/100) + "xx" }

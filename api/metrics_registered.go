@@ -41,7 +41,7 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 	return m
 }
 
-// answerMetrics count what providers answered, and what a cache answered in their place.
+// answerMetrics count answers of providers, and of a cache in their place.
 type answerMetrics struct {
 	tokens *prometheus.CounterVec
 	busts  *prometheus.CounterVec
@@ -59,13 +59,13 @@ func newAnswerMetrics(registry prometheus.Registerer) answerMetrics {
 		cache:  counters("cache_total", "Requests of workspaces that have turned the cache of answers on, by what became of them there.", "result"),
 	}
 	for _, cause := range cost.Causes() {
-		m.busts.WithLabelValues(string(cause)) // so that a rate begins at zero
+		m.busts.WithLabelValues(string(cause)) // so that a rate starts at zero
 	}
 	registry.MustRegister(m.tokens, m.busts, m.aborts, m.unread, m.cache)
 	return m
 }
 
-// promptMetrics count how prompts were compressed, and what that saved.
+// promptMetrics count compressions of prompts and their savings.
 type promptMetrics struct {
 	before      prometheus.Counter
 	after       prometheus.Counter
@@ -97,8 +97,7 @@ func newPromptMetrics(registry prometheus.Registerer) promptMetrics {
 	return m
 }
 
-// compactionMetrics count the compactions that clients made themselves, and what was put back
-// into prompts.
+// compactionMetrics count compactions by clients, and content put back into prompts.
 type compactionMetrics struct {
 	compactions *prometheus.CounterVec
 	certified   *prometheus.CounterVec
@@ -117,8 +116,8 @@ func newCompactionMetrics(registry prometheus.Registerer) compactionMetrics {
 	return m
 }
 
-// serviceMetrics count what is done beside prompts: mails, calls of the recall tools, and what other
-// processes are told.
+// serviceMetrics count work beside prompts: mails, calls of the recall tools, and announcements to other
+// processes.
 type serviceMetrics struct {
 	unannounced prometheus.Counter
 	mails       *prometheus.CounterVec
@@ -137,7 +136,7 @@ func newServiceMetrics(registry prometheus.Registerer) serviceMetrics {
 	return m
 }
 
-// fastBuckets are for what takes 0.1 ms to 3.3 s.
+// fastBuckets cover durations of 0.1 ms to 3.3 s.
 func fastBuckets() []float64 { return prometheus.ExponentialBuckets(0.0001, 2, 16) }
 
 func counter(name, help string) prometheus.Counter {

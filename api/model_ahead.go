@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxPeek = 64 << 10 // bytes of a body that is relayed that are looked at for its model
-	minPeek = 256      // bytes that must have come before it is looked at again
+	maxPeek = 64 << 10 // bytes of a relayed body that are searched for its model
+	minPeek = 256      // new bytes before the next look at it
 )
 
-// modelAhead returns what tells the model that a request's body names near its
-// beginning, and leaves the body whole. Only JSON is looked at.
+// modelAhead returns a function for the model named near the beginning of a request's body, and leaves the
+// body whole. It only reads JSON.
 func modelAhead(request *http.Request) proxysettings.Model {
 	return func() (string, error) {
 		kind, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
@@ -42,7 +42,7 @@ func modelAhead(request *http.Request) proxysettings.Model {
 	}
 }
 
-// ended is a reader that has come to its end, or to a fault.
+// ended is a reader at its end, or with an error.
 type ended struct{ err error }
 
 // Read implements io.Reader.

@@ -23,15 +23,15 @@ const (
 	modelsPath = "/v1/models"
 
 	modelsAge     = time.Minute             // a list is served from memory
-	modelsOutage  = 24 * time.Hour          // and so long where the provider does not answer
+	modelsOutage  = 24 * time.Hour          // maximum age while the provider does not answer
 	modelsTimeout = 2500 * time.Millisecond // clients wait three seconds for their start
 	maxModels     = 4 << 20                 // bytes of a list
 	knownLists    = 5000
 )
 
-// models answers which models there are, in the shape that the client asks for: the
-// provider's own answer; or those of all keys, each with the models that go to it; or
-// what the keys of the other dialect have, if the workspace has none of this one.
+// models lists the available models in the client's shape. The list is the provider's own answer; or the
+// answers of all keys, each with the models routed to it; or the other dialect's models if the workspace has
+// no key for this one.
 func (s *Server) models(c echo.Context) error {
 	request, event := s.receive(c, modelsPath)
 	codec := codecFor(request)
@@ -68,13 +68,12 @@ type lister struct {
 	now      func() time.Time
 }
 
-// modelsQuestion is what a provider is asked about its models. Equal questions
-// have the same answer.
+// modelsQuestion identifies a request for a provider's models. Equal questions have the same answer.
 type modelsQuestion struct {
 	workspace tenants.WorkspaceID
-	target    [sha256.Size]byte // where it goes, and with whose key
+	target    [sha256.Size]byte // its address and key
 	path      string            // with the query
-	headers   string            // that the answer depends on, as version, beta, organization, project
+	headers   string            // headers that affect the answer: version, beta, organization, project
 }
 
 // modelsHeaders are the headers that a provider's list may depend on.
@@ -101,7 +100,7 @@ func newModelsQuestion(request *http.Request, wanted tenants.Provider, admission
 		question.headers += dialect.Header[name] + "\x00"
 	}
 	if question.path == modelsPath && dialect.ModelsQuery != "" {
-		question.path += "?" + dialect.ModelsQuery // it has pages, the shape asked for has not
+		question.path += "?" + dialect.ModelsQuery // the provider's list has pages, the requested shape doesn't
 	}
 	return question
 }
@@ -138,8 +137,7 @@ type modelsAnswer struct {
 	at     time.Time
 }
 
-// modelLists remember what providers answered about their models. The zero value
-// is ready to use.
+// modelLists cache providers' lists of models. The zero value is ready to use.
 type modelLists struct {
 	asking singleflight.Group
 
@@ -147,9 +145,8 @@ type modelLists struct {
 	known map[modelsQuestion]modelsAnswer
 }
 
-// get returns the answer to a question: from memory if it is young enough, else
-// from ask, of which one runs for all who want to know the same. Where the
-// provider fails, what it said before goes on to hold.
+// get returns the answer to a question: from memory if it is young enough, otherwise from ask, which runs
+// once for all concurrent callers. If the provider fails, its previous answer stays valid.
 func (l *modelLists) get(ctx context.Context, question modelsQuestion, now func() time.Time, ask func(context.Context) (modelsAnswer, error)) (modelsAnswer, error) {
 	known, ok := l.load(question)
 	if ok && now().Sub(known.at) < modelsAge {
@@ -157,7 +154,7 @@ func (l *modelLists) get(ctx context.Context, question modelsQuestion, now func(
 	}
 	flight := question.workspace.String() + string(question.target[:]) + question.path + "\x00" + question.headers
 	found, err, _ := l.asking.Do(flight, func() (any, error) {
-		// The answer is for all who wait, even if the first of them has left.
+		// The answer is for all waiting callers, even if the first of them has left.
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), modelsTimeout, errModelsLate)
 		defer cancel()
 		answer, err := ask(ctx)
@@ -191,7 +188,7 @@ func (l *modelLists) store(question modelsQuestion, answer modelsAnswer) {
 		l.known = make(map[modelsQuestion]modelsAnswer)
 	}
 	if len(l.known) >= knownLists {
-		for one := range l.known { // any: it is asked for again
+		for one := range l.known { // any entry, because it can be requested again
 			delete(l.known, one)
 			break
 		}

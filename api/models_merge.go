@@ -15,8 +15,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// targets returns the keys whose models are asked for: all that could answer for
-// the list, the one that takes it for a single model.
+// targets returns the keys to ask: all candidates for the list, or the key that serves a single model.
 func (l lister) targets(request *http.Request, event *RequestLog, admission *admission, wanted tenants.Provider) ([]proxysettings.Listed, error) {
 	ctx, dialect := request.Context(), wanted
 	if admission.asked.choice.Key == "" {
@@ -30,7 +29,7 @@ func (l lister) targets(request *http.Request, event *RequestLog, admission *adm
 		if err := l.gate.route(ctx, event, admission, dialect, func() (string, error) { return model, nil }); err != nil {
 			return nil, err
 		}
-		admission.target.Model = "" // it stands in the path
+		admission.target.Model = "" // the path contains it
 		return []proxysettings.Listed{{Target: admission.target, Whole: true}}, nil
 	}
 	all, err := l.gate.Settings.Listed(ctx, admission.key.Workspace, dialect, admission.asked.choice)
@@ -44,8 +43,7 @@ func (l lister) targets(request *http.Request, event *RequestLog, admission *adm
 	return all, nil
 }
 
-// list asks the keys for their models, all at once, and returns one answer in
-// the wanted shape.
+// list asks all keys for their models at once, and returns one answer in the wanted shape.
 func (l lister) list(request *http.Request, wanted tenants.Provider, admission admission, keys []proxysettings.Listed) (modelsAnswer, error) {
 	if len(keys) == 1 && keys[0].Whole {
 		return l.of(request, wanted, admission, keys[0].Target)
@@ -53,7 +51,7 @@ func (l lister) list(request *http.Request, wanted tenants.Provider, admission a
 	whole := request.Clone(request.Context())
 	whole.URL.RawQuery = ""
 	if dialect, known := upstream.DialectOf(wanted); known {
-		whole.URL.RawQuery = dialect.ModelsQuery // pages of several lists cannot be put together
+		whole.URL.RawQuery = dialect.ModelsQuery // pages of several lists cannot be merged
 	}
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
@@ -64,7 +62,7 @@ func (l lister) list(request *http.Request, wanted tenants.Provider, admission a
 	return merged(wanted, keys, answers, failures)
 }
 
-// of returns what one key's provider answers, in the wanted shape.
+// of returns the list from one key's provider, in the wanted shape.
 func (l lister) of(request *http.Request, wanted tenants.Provider, admission admission, target upstream.Target) (modelsAnswer, error) {
 	admission.target = target
 	question := newModelsQuestion(request, wanted, admission)
@@ -80,9 +78,8 @@ func (l lister) of(request *http.Request, wanted tenants.Provider, admission adm
 	return list, nil
 }
 
-// merged puts lists of models together: of each those that go to its key, as the
-// provider described them. A provider that fails keeps nothing from the others; if all
-// fail, the first one's failure is the answer.
+// merged joins lists of models as their providers described them, and takes from each the models routed to
+// its key. A failed provider doesn't affect the others; if all fail, the first failure is the answer.
 func merged(wanted tenants.Provider, keys []proxysettings.Listed, answers []modelsAnswer, failures []error) (modelsAnswer, error) {
 	shape := shapeOf(wanted)
 	var entries []json.RawMessage

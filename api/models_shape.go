@@ -13,7 +13,7 @@ import (
 // listedModel is a model of a list, in no provider's shape.
 type listedModel struct {
 	ID      string
-	Name    string // for people
+	Name    string // display name
 	Created time.Time
 	Owner   string
 }

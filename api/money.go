@@ -10,55 +10,54 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// money is what a request used, cost and saved.
+// money holds a request's usage, cost and savings.
 type money struct {
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64
 
-	firstMicroUSD int64 // the part of the cost that earlier attempts had: answers that ended at the model's window, keys that did not answer
+	firstMicroUSD int64 // cost of earlier attempts: answers that ended at the model's window, and unanswered keys
 
-	// The parts of NetMicroUSD beside input not sent.
+	// The parts of NetMicroUSD other than unsent input.
 	UnreadMicroUSD, RewrittenMicroUSD int64
-	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
+	Reach                             bool // the client's prompt was too long for the model, and ours was answered
 
-	served wire.Served // on what terms it was answered
+	served wire.Served // terms of the answer, such as the service tier
 
-	Miss cost.Miss // what the provider's cache did not have although it should
+	Miss cost.Miss // tokens missing from the provider's cache although expected there
 }
 
-// used notes what the request used.
+// used sets the request's usage.
 func (m *money) used(usage wire.Usage) { m.Usage = usage }
 
-// estimated notes what the request may have used and cost.
+// estimated sets the request's estimated usage and cost.
 func (m *money) estimated(usage wire.Usage, microUSD int64) {
 	m.Usage, m.CostMicroUSD = usage, microUSD+m.firstMicroUSD
 }
 
-// first notes the cost of an attempt that another one follows.
+// first adds the cost of an attempt before another one.
 func (m *money) first(microUSD int64) { m.firstMicroUSD += microUSD }
 
-// unanswered counts what attempts cost of which none was answered.
+// unanswered counts the cost of attempts if all of them stayed unanswered.
 func (m *money) unanswered() {
 	if m.CostMicroUSD == 0 {
 		m.CostMicroUSD = m.firstMicroUSD
 	}
 }
 
-// settled notes what the answer cost and saved, and on what terms it was given.
+// settled sets the cost and the savings of the answer, and its terms.
 func (m *money) settled(counted cost.Money, served wire.Served) {
 	m.served = served
 	m.CostMicroUSD, m.NetMicroUSD, m.Miss = counted.Cost+m.firstMicroUSD, counted.Net-m.firstMicroUSD, counted.Miss
 	m.UnreadMicroUSD, m.RewrittenMicroUSD, m.Reach = counted.Unread, counted.Rewritten, counted.Reach
 }
 
-// held is what is held of limits while a request is under way.
+// held holds a request's share of limits while it is under way.
 type held struct {
-	ticket *limits.Ticket // what is counted of the request; nil if nothing
-	most   prompt.Most    // what it may come to; zero if it is not to be charged for
-	noted  spool.Record   // what it counts as if the process is killed
+	ticket *limits.Ticket // the request's share of limits; nil without limits
+	most   prompt.Most    // its largest possible usage; zero if it is free of charge
+	noted  spool.Record   // its cost if the process is killed
 
-	// owes says that the provider may charge for the request, and that nobody has read yet
-	// for how much.
+	// owes says that the provider may charge for the request, and that the amount is still unknown.
 	owes atomic.Bool
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// outcome is what became of a request.
+// outcome is the result of a request.
 type outcome struct {
 	Status    int
-	ErrorFrom string // "proxy", "provider"; empty if none
+	ErrorFrom string // "proxy", "provider"; "" without an error
 	ErrorType string
-	Aborted   string // side that broke the answer off: "client", "provider", or "proxy" if the key was revoked; empty if none
+	Aborted   string // side that ended the answer early: "client", "provider", or "proxy" if the key was revoked; "" if complete
 	Err       error  // cause of one of our failures
 
-	said []byte // what the provider said where it refused, without secrets; nil if nothing that is kept
+	said []byte // the provider's refusal, without secrets; nil if it is not kept
 }
 
-// relayed notes that the provider's answer goes to the client with a status.
+// relayed notes that the provider's answer goes to the client, with its status.
 func (o *outcome) relayed(status int) {
 	o.Status = status
 	if status >= http.StatusBadRequest {
@@ -24,7 +24,7 @@ func (o *outcome) relayed(status int) {
 	}
 }
 
-// failed notes that the provider's answer says that it failed.
+// failed notes the error type in the provider's answer.
 func (o *outcome) failed(kind string) { o.ErrorFrom, o.ErrorType = "provider", kind }
 
 // refused notes that we answer with one of our errors. cause is optional.
@@ -32,7 +32,7 @@ func (o *outcome) refused(status int, kind string, cause error) {
 	o.Status, o.ErrorFrom, o.ErrorType, o.Err = status, "proxy", kind, cause
 }
 
-// brokeOff notes the side that broke the answer off, and why, unless the client left.
+// brokeOff notes which side ended the answer early, and why, unless the client left.
 func (o *outcome) brokeOff(side string, cause error) {
 	o.Aborted = side
 	if cause != nil {
@@ -40,26 +40,26 @@ func (o *outcome) brokeOff(side string, cause error) {
 	}
 }
 
-// quoted notes what the provider said where it refused.
+// quoted keeps the text of the provider's refusal.
 func (o *outcome) quoted(said []byte) { o.said = said }
 
-// times are when a request came, and how long its parts took.
+// times are a request's arrival and the durations of its parts.
 type times struct {
 	At        time.Time
-	Overhead  time.Duration // ours, before the provider is asked
-	Archiving time.Duration // the part of it in which an epoch's originals became durable
+	Overhead  time.Duration // our own, before the provider is called
+	Archiving time.Duration // the part of it that stored an epoch's originals
 	TTFB      time.Duration
 	Duration  time.Duration
 }
 
-// asked notes that our own work ends and the provider is asked.
+// asked notes that our own work ends and the call of the provider begins.
 func (t *times) asked(now time.Time) { t.Overhead = now.Sub(t.At) }
 
-// archived notes how long originals took to become durable.
+// archived notes how long it took to store originals.
 func (t *times) archived(took time.Duration) { t.Archiving = took }
 
-// heard notes that the provider begins to answer.
+// heard notes the beginning of the provider's answer.
 func (t *times) heard(now time.Time) { t.TTFB = now.Sub(t.At) - t.Overhead }
 
-// ended notes that the client has all of its answer.
+// ended notes that the client has the complete answer.
 func (t *times) ended(now time.Time) { t.Duration = now.Sub(t.At) }

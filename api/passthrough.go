@@ -72,8 +72,8 @@ func (s *Server) passthrough(c echo.Context) error {
 	return finish(s.relay(c, event, response, ignore{}, nil, func() {}))
 }
 
-// heardBody is a body that is relayed. It knows whether its client broke the rules of HTTP, for
-// which the provider is not to blame.
+// heardBody is a relayed body. It knows whether its client broke the rules of HTTP, because the provider is
+// not to blame for that.
 type heardBody struct {
 	io.Reader
 
@@ -89,13 +89,13 @@ func (h *heardBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// isFree reports whether requests of a method have no model make anything.
+// isFree reports whether requests of a method never run a model.
 func isFree(method string) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete}, method)
 }
 
-// dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
-// else OpenAI's, else that of the keys that the workspace has.
+// dialectOf returns the dialect of a request: the codec's if the request brings a provider key or a version
+// header, otherwise the codec's unless the workspace only has keys for another.
 func (g *Gate) dialectOf(request *http.Request, admission admission, codec wire.Codec) (tenants.Provider, error) {
 	wanted := proxysettings.ProviderOf(codec)
 	if admission.asked.choice.Key != "" || saysVersion(request, codec) {
@@ -104,7 +104,7 @@ func (g *Gate) dialectOf(request *http.Request, admission admission, codec wire.
 	return g.Settings.DialectFor(request.Context(), admission.key.Workspace, wanted)
 }
 
-// ignore is the tap of answers that nobody reads.
+// ignore is the tap of unread answers.
 type ignore struct{}
 
 func (ignore) Write(p []byte) (int, error) { return len(p), nil }

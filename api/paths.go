@@ -13,13 +13,12 @@ import (
 	"palimpsest/pipeline/wire/formats"
 )
 
-// relayed is the part of a path that all endpoints of the providers have.
+// relayed is the common prefix of the providers' endpoints.
 const relayed = "/v1/"
 
-// canonicalPath gives each request of the providers' APIs its one canonical path, which
-// routing, limits and records see and the provider is sent. Paths that clients build from
-// their base URL are taken for what they mean. Those that could mean another path to a
-// server behind us are refused, and so are methods that are not relayed.
+// canonicalPath gives each request of the providers' APIs its one canonical path, for routing, limits,
+// records and the provider. It accepts the paths that clients build from their base URL. It refuses paths
+// that could mean another path to a server behind us, and methods that are not relayed.
 func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 	known := endpointsOf(formats.All())
 	return func(c echo.Context) error {
@@ -38,7 +37,7 @@ func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// endpoints are the paths whose requests are not relayed unread.
+// endpoints are the paths whose requests are parsed before they are relayed.
 type endpoints []string
 
 // endpointsOf returns the endpoints of formats, and the list of models.
@@ -55,9 +54,8 @@ func endpointsOf(codecs []wire.Codec) endpoints {
 	return paths
 }
 
-// check returns upstream.ErrMethod or upstream.ErrPath for a request that is not
-// relayed. A path that only a lenient server takes for one of our endpoints would go
-// around the pipeline and its limits.
+// check returns upstream.ErrMethod or upstream.ErrPath for a request that is not relayed. A path that only a
+// lenient server takes for one of our endpoints would bypass the pipeline and its limits.
 func (e endpoints) check(method, path string) error {
 	if err := upstream.CheckMethod(method); err != nil {
 		return err
@@ -74,8 +72,7 @@ func (e endpoints) check(method, path string) error {
 	return nil
 }
 
-// rewritten returns the plain and the escaped form of a path for the URL that had
-// another one.
+// rewritten returns the plain and the escaped form of a path for a URL whose path changes.
 func rewritten(asked *url.URL, before, path string) (plain, escaped string) {
 	if path == before {
 		return asked.Path, asked.RawPath
@@ -87,9 +84,8 @@ func rewritten(asked *url.URL, before, path string) (plain, escaped string) {
 	return plain, path
 }
 
-// canonical takes the paths that clients build from their base URL for what they mean:
-// "/anthropic" and "/openai" in front, a missing or doubled "/v1", doubled slashes, a
-// slash behind an endpoint.
+// canonical normalizes the paths that clients build from their base URL: "/anthropic" and "/openai" in front,
+// a missing or doubled "/v1", doubled slashes, a trailing slash.
 func (e endpoints) canonical(path string) string {
 	single := singleSlashes(path)
 	trimmed := single
@@ -123,7 +119,7 @@ func (e endpoints) canonical(path string) string {
 	return trimmed
 }
 
-// singleSlashes returns a path with no slash beside another.
+// singleSlashes returns a path without repeated slashes.
 func singleSlashes(path string) string {
 	if !strings.Contains(path, "//") {
 		return path
@@ -137,7 +133,7 @@ func singleSlashes(path string) string {
 	return single.String()
 }
 
-// refuseAtOnce answers a request that is refused before anyone asks whose it is.
+// refuseAtOnce refuses a request before authentication.
 func (s *Server) refuseAtOnce(c echo.Context, err error) error {
 	request, event := s.receive(c, "/v1/*")
 	defer s.end(request.Context(), event)

@@ -8,8 +8,7 @@ import (
 	"palimpsest/pipeline"
 )
 
-// pipeline answers the pipeline that holds for the request's key and where each
-// value comes from.
+// pipeline answers with the effective pipeline of the request's key and the source of each value.
 func (s *Server) pipeline(c echo.Context) error {
 	request := c.Request()
 	codec := codecFor(request)

@@ -22,8 +22,8 @@ type ready struct {
 	body        []byte
 }
 
-// readyAnswer returns the answer to a request that needs no provider: one that a module
-// gives, else one that was kept; nil if the provider is to be asked.
+// readyAnswer returns the answer to a request that needs no provider: a module's, otherwise a cached one; nil
+// if the provider is needed.
 func readyAnswer(forward forward, written *prompt.Prompt, cached *semanticcache.Lookup) *ready {
 	if written.Exchange != nil && written.Exchange.Reply != nil && forward.purpose == converse {
 		return replyOf(forward.codec, written.Exchange)
@@ -48,9 +48,9 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 	return &ready{contentType: "application/json", body: answerer.Answer(said, false)}
 }
 
-// answerReady answers a request without the provider: with what a module says, or with an
-// answer that was kept, byte for byte as the provider sent it then. The provider hears
-// nothing of the exchange: nothing is learned from it, and it costs nothing.
+// answerReady answers a request without the provider: with a module's answer, or with a cached one, byte for
+// byte as the provider sent it then. Since the provider doesn't see the exchange, it is free and teaches
+// nothing about the provider.
 func (s *Server) answerReady(c echo.Context, event *RequestLog, forward forward, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.times.At)
 	stored := s.recordRequest(c.Request().Context(), event, written, forward.body)
@@ -69,11 +69,11 @@ func (s *Server) answerReady(c echo.Context, event *RequestLog, forward forward,
 	return finish(s.relay(c, event, response, ignore{}, filter, func() {}))
 }
 
-// storedWithin bounds how long an answer waits until what was asked is stored.
+// storedWithin bounds how long an answer waits for the request to be stored.
 const storedWithin = time.Second
 
-// waitFor waits until a client that goes on at once from its summary finds the history that it
-// has left in the archive: no provider gives the recorder the time.
+// waitFor waits until the request is stored, so that a client that continues from its summary at once finds
+// its earlier history in the archive. Without a provider, the recorder has no other time to store it.
 func waitFor(ctx context.Context, stored <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, storedWithin)
 	defer cancel()
@@ -83,7 +83,7 @@ func waitFor(ctx context.Context, stored <-chan struct{}) {
 	}
 }
 
-// recordReady notes what is to be recorded of an answer that needed no provider.
+// recordReady prepares the record of an answer that needed no provider.
 func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *prompt.Prompt, found *ready) {
 	event.record.position = len(written.Exchange.Digests)
 	if written.Lane == nil {
@@ -96,6 +96,6 @@ func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *promp
 	update.Continued = session.HasHistory(written.Exchange.Digests)
 	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
-	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
+	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
 	event.record.update = &update
 }

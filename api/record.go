@@ -20,9 +20,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// recordRequest hands the messages that are new to the archive to the recorder,
-// while the answer is still on its way. What it returns is closed once they are stored, or
-// could not be.
+// recordRequest hands the messages that are new to the archive to the recorder, while the answer is still on
+// its way. It returns a channel that is closed after the attempt to store them.
 func (s *Server) recordRequest(ctx context.Context, event *RequestLog, written *prompt.Prompt, body *requestBody) <-chan struct{} {
 	over := make(chan struct{})
 	if written.Lane == nil {
@@ -49,8 +48,8 @@ func (s *Server) recordRequest(ctx context.Context, event *RequestLog, written *
 	return over
 }
 
-// keepEntries has the messages of a request outlive it until release is called: where
-// they are most of the body they hold its memory, else they are copied.
+// keepEntries keeps the messages of a request until release is called: if they are most of the body they hold
+// its memory, otherwise they are copied.
 func keepEntries(update *session.Update, body *requestBody) (release func()) {
 	if 2*update.Bytes() >= cap(body.bytes) {
 		body.hold()
@@ -62,7 +61,7 @@ func keepEntries(update *session.Update, body *requestBody) (release func()) {
 	return func() {}
 }
 
-// recordAnswer learns from an answer and notes what is to be recorded of it.
+// recordAnswer learns from an answer and prepares its record.
 func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
 	if answer.ErrorType != "" {
 		event.outcome.failed(answer.ErrorType)
@@ -93,12 +92,12 @@ func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire
 	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
 	update.Exchanges, update.CostMicroUSD, update.NetMicroUSD, update.Reach = 1, event.money.CostMicroUSD, event.money.NetMicroUSD, event.money.Reach
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
-	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
+	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
 	event.record.update = &update
 }
 
-// settle counts what an answer has cost and saved, by what the provider has reported; what
-// it did not come to report is estimated.
+// settle counts the cost and the savings of an answer from the provider's report, and estimates any part that
+// is missing from it.
 func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer) {
 	sent.Broken = event.outcome.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
 	if isOwed(event, *answer) {
@@ -119,7 +118,8 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 	s.Summaries.Heard(sent, answer.Usage)
 }
 
-// noteUnlisted reports which tools the provider ran itself whose price the catalog doesn't list, and what they count as.
+// noteUnlisted reports tools that the provider ran itself, without a price in the catalog, and their assumed
+// cost.
 func noteUnlisted(event *RequestLog, answer wire.Answer, unlisted map[string]int64) {
 	for _, tool := range slices.Sorted(maps.Keys(unlisted)) {
 		event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{
@@ -129,8 +129,8 @@ func noteUnlisted(event *RequestLog, answer wire.Answer, unlisted map[string]int
 	}
 }
 
-// noteCompactions reports that the provider has compacted the history by itself: how much
-// of it there was, and what it used for that beyond the answer's own usage.
+// noteCompactions reports that the provider has compacted the history on its own: the size of the history,
+// and the extra usage beyond the answer's own.
 func noteCompactions(event *RequestLog, sent prompt.Sent, used []wire.Usage) {
 	if len(used) == 0 {
 		return
@@ -145,16 +145,16 @@ func noteCompactions(event *RequestLog, sent prompt.Sent, used []wire.Usage) {
 	})
 }
 
-// isLost reports whether nothing is known of an answer that came in one piece: it broke
-// off, or says nothing of what it used.
+// isLost reports whether an answer in one piece is completely unknown, because it ended early or reports no
+// usage.
 func isLost(event *RequestLog, answer wire.Answer) bool {
 	return !event.Stream && answer.Usage.Prompt() == 0 && answer.Said == 0 && answer.ErrorType == "" && len(answer.Messages) == 0
 }
 
-// isOwed reports whether a provider charges for more of an answer than it has reported:
-// the client left, the connection broke while the model spoke, or its stream ended without.
-// Of an answer that could not be read whole nobody knows what it reported. A stream that
-// opens with an error is a refusal, which costs nothing.
+// isOwed reports whether a provider charges for more of an answer than it has reported: the client left, the
+// connection broke during the answer, or its stream ended without usage. It includes answers that could not
+// be read whole, because their reported usage is unknown. A stream that opens with an error is a refusal,
+// which is free.
 func isOwed(event *RequestLog, answer wire.Answer) bool {
 	switch {
 	case answer.ErrorType != "" && answer.Said == 0:
@@ -173,8 +173,8 @@ func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 	}
 }
 
-// end closes the event of a request and writes it to the recorder, the log and the
-// metrics, in this order: whatever happens to the later ones, it is recorded.
+// end closes the event of a request and writes it to the recorder, the log and the metrics, in this order, so
+// that it is recorded even if the later ones fail.
 func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
 	if event.from.leave != nil {
@@ -186,8 +186,7 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 	event.times.ended(r.Now())
 	event.charge(r.Now())
 	event.money.unanswered()
-	// Before the exchange is recorded: what is read of the record does not hold yet
-	// what is added here.
+	// Settle before the exchange is recorded, so that spend read from the record doesn't include it already.
 	event.held.ticket.Settle(ctx, event.money.Usage.Prompt()+event.money.Usage.Output, event.money.CostMicroUSD)
 	r.record(ctx, event)
 	r.aside(ctx, event, func() {
@@ -196,10 +195,10 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 	})
 }
 
-// record hands an exchange that has ended to the recorder.
+// record hands an ended exchange to the recorder.
 func (r *Records) record(ctx context.Context, event *RequestLog) {
 	sent := againIn(ctx)
-	// A client that is asked for its whole conversation sends it at once: that is the request.
+	// A client that is asked for its whole conversation sends it at once, in the request that counts.
 	if event.from.Workspace.IsZero() || errors.Is(event.outcome.Err, prompt.ErrResumes) {
 		if sent != nil {
 			sent.ended(uuid.Nil)(false)
@@ -225,15 +224,14 @@ func (r *Records) record(ctx context.Context, event *RequestLog) {
 	})
 }
 
-// keep writes what is to be recorded of an exchange to the local disk, before its client has
-// all of the answer.
+// keep writes the record of an exchange to the local disk, before its client has the complete answer.
 func (r *Records) keep(ctx context.Context, event *RequestLog) {
 	if !r.Recorder.Keeps() || event.record.isKept || event.from.Workspace.IsZero() {
 		return
 	}
 	event.record.isKept = true
 	exchange := event.exchange()
-	event.record.report = exchange.Report // nothing is added to it any more
+	event.record.report = exchange.Report // complete from here on
 	event.record.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.record.update, Request: event.record.request, Exchange: &exchange, Said: event.outcome.said})
 	if event.record.kept != (spool.Record{}) {
 		event.isOver()

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// maxSaid bounds what is kept of a provider's error, in bytes.
+	// maxSaid bounds the kept part of a provider's error, in bytes.
 	maxSaid = 8 << 10
-	// maxHeard bounds what is read of it: a secret that ends behind maxSaid is to be
-	// seen as one.
+	// maxHeard bounds the part that is read. It is larger so that a secret that ends behind maxSaid is still
+	// recognized.
 	maxHeard = 2 * maxSaid
 )
 
-// refusal is what a provider says in an answer that is an error. A nil refusal hears
-// nothing.
+// refusal collects the text of an error answer. A nil refusal ignores it.
 type refusal struct {
 	encoding string
 	redactor *redaction.Redactor
 	heard    []byte
 }
 
-// refusalOf returns what hears the answer to a request; nil if it is no error, or
-// nothing of it is to be kept.
+// refusalOf returns a collector for the answer to a request. It is nil if the answer is not an error or must
+// not be kept.
 func refusalOf(event *RequestLog, response *http.Response) *refusal {
 	if response.StatusCode < http.StatusBadRequest || event.record.noStore {
 		return nil
@@ -40,7 +39,7 @@ func (r *refusal) hear(p []byte) {
 	}
 }
 
-// text returns what is kept of it; nil for nothing.
+// text returns the kept part, or nil if empty.
 func (r *refusal) text() []byte {
 	if r == nil {
 		return nil
@@ -55,8 +54,8 @@ func (r *refusal) text() []byte {
 	return keptOf(plain, r.redactor)
 }
 
-// keptOf returns what is kept of an error: its beginning, with nothing in it that
-// looks like a secret and without personal data. What is not text is not kept.
+// keptOf returns the kept part of an error: its beginning, without personal data or anything that looks like
+// a secret. It is nil for binary data.
 func keptOf(plain []byte, redactor *redaction.Redactor) []byte {
 	text := bytes.TrimSpace(plain)
 	if len(text) == 0 || bytes.IndexByte(text, 0) >= 0 {

@@ -37,7 +37,7 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 		}
 	}
 	if problem.Status == http.StatusRequestTimeout {
-		c.Response().Header().Set(echo.HeaderConnection, "close") // the rest of the body may come yet
+		c.Response().Header().Set(echo.HeaderConnection, "close") // the rest of the body may still arrive
 	}
 	switch {
 	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
@@ -49,7 +49,7 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 	case problem.Code == codeDatabaseAway:
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
 	case problem.Code == codeLate:
-		c.Response().Header().Set("X-Should-Retry", "false") // the next try is charged for as well
+		c.Response().Header().Set("X-Should-Retry", "false") // the next try would be charged for as well
 	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}

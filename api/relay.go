@@ -18,18 +18,17 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// How many bytes of an answer are read at a time: there may be thousands of
-// streams, and their events are small.
+// The size of reads of an answer in bytes. It is small because there may be thousands of streams, with small
+// events.
 const (
 	streamBuffer = 4 << 10
 	relayBuffer  = 32 << 10
 )
 
-// relay passes an answer on as it comes: every read is written and, unless it is
-// the last, flushed at once, with tap beside. filter, which may be nil, takes
-// something out of it. whole is called, maybe several times, before a read is written that may
-// complete the answer, which tap has read by then. An answer that ends early does so for the
-// client too; nothing is ever added to its end.
+// relay passes an answer on as it arrives, with tap beside: it writes every read and flushes it at once,
+// unless it is the last. filter, which may be nil, removes a part. relay calls whole, maybe several times,
+// before it writes a read that may complete the answer; tap has read it by then. If an answer ends early, it
+// does so for the client too; relay never adds anything to its end.
 func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) (err error) {
 	_, span := spans.Start(event.traced.inference.In(c.Request().Context()), "relay answer")
 	defer span.EndWith(&err)
@@ -42,7 +41,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 	}
 	c.Response().WriteHeader(response.StatusCode)
 	if isEventStream(response) {
-		c.Response().Flush() // the first event may take its time
+		c.Response().Flush() // the first event may take a while
 	}
 	refusal := refusalOf(event, response)
 	defer s.aside(c.Request().Context(), event, func() { event.outcome.quoted(refusal.text()) })
@@ -55,7 +54,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 		defer s.buffers.Put(large)
 		buffer = *large
 	}
-	missing := response.ContentLength // negative: nobody knows
+	missing := response.ContentLength // negative if unknown
 	for {
 		n, readErr := response.Body.Read(buffer)
 		missing -= int64(n)
@@ -92,8 +91,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 	}
 }
 
-// mayEnd reports whether a read of a stream may hold the event after which clients wait for
-// nothing more.
+// mayEnd reports whether a read of a stream may hold the last event that clients wait for.
 func mayEnd(chunk []byte) bool {
 	for _, last := range []string{"message_stop", "[DONE]", "response.completed", "response.incomplete", "response.failed"} {
 		if bytes.Contains(chunk, []byte(last)) {
@@ -103,8 +101,8 @@ func mayEnd(chunk []byte) bool {
 	return false
 }
 
-// pass writes what has been read of an answer, but for what filter takes out, and
-// flushes it if more is to come. ended says that nothing more will be read.
+// pass writes a read of an answer, except the filtered part, and flushes it if more follows. ended says that
+// this read is the last.
 func pass(to *echo.Response, filter wire.Filter, chunk []byte, more, ended bool) error {
 	if filter != nil {
 		chunk = filter.Pass(chunk)
@@ -124,8 +122,8 @@ func pass(to *echo.Response, filter wire.Filter, chunk []byte, more, ended bool)
 	return nil
 }
 
-// finish ends a handler after its relay: an answer that ended early is cut for the
-// client too, so that it does not take it for a whole one.
+// finish ends a handler after its relay. It aborts the connection if the answer ended early, so that the
+// client does not take it for complete.
 func finish(err error) error {
 	if errors.Is(err, errBrokeOff) {
 		panic(http.ErrAbortHandler)
@@ -133,14 +131,14 @@ func finish(err error) error {
 	return err
 }
 
-// errBrokeOff says that an answer ended before its end.
+// errBrokeOff is the error for an answer that ended early.
 var errBrokeOff = errors.New("the answer ended early")
 
-// serverTiming is the one of our headers that others know (W3C, Server Timing).
+// serverTiming is our only header from a standard (W3C, Server Timing).
 const serverTiming = "Server-Timing"
 
-// sign puts our own headers beside the provider's. A browser runs nothing of an answer, which is
-// shown on the origin of the dashboard: anyone who chooses the base URL chooses what it holds.
+// sign adds our own headers to the provider's. The headers forbid browsers to run any of an answer, because
+// it is shown on the origin of the dashboard and its content depends on the chosen base URL.
 func sign(header http.Header, event *RequestLog) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")

@@ -15,23 +15,21 @@ import (
 	"palimpsest/tenants"
 )
 
-// againHeader gives a request that was sent again from the dashboard its tag: the id
-// of the first request.
+// againHeader marks a request that was sent again from the dashboard, with the id of the first request.
 const againHeader = tagHeader + tenants.ResendTag
 
-// Resender sends archived requests again for people of the dashboard. They go through the proxy
-// like a client's own: scopes, addresses, models, budgets and the pipeline of the key hold.
+// Resender sends archived requests again for people of the dashboard. They go through the proxy like a
+// client's own: the key's scopes, addresses, models, budgets and pipeline apply.
 type Resender struct {
-	// KeyOf returns an API key that a member created and may use now. Beside the kinds of
-	// API keys it returns tenants.ErrNotFound.
+	// KeyOf returns an API key that a member created and may use now. In addition to the error kinds of API
+	// keys it returns tenants.ErrNotFound.
 	KeyOf func(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error)
 	Proxy *Server
 }
 
-// Send sends a request with one of the person's API keys and waits until the exchange is
-// recorded. from is the person's request to the dashboard. What the proxy or the provider
-// refuses is an exchange as well; the error is one of KeyOf, or that nothing was
-// recorded.
+// Send sends a request with one of the person's API keys and waits until the exchange is recorded. from is
+// the person's request to the dashboard. Refusals by the proxy or the provider are exchanges as well. It
+// returns the errors of KeyOf, and an error if the exchange wasn't recorded.
 func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.Resend) (uuid.UUID, error) {
 	ctx := from.Context()
 	used, err := r.KeyOf(ctx, who.Workspace.ID, who.User.ID, key)
@@ -63,8 +61,8 @@ func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID,
 	}
 }
 
-// againHeaders returns the headers of a request that is sent again: where it comes from as the
-// dashboard heard it, and a session of its own, so that it never goes on with the first one's.
+// againHeaders returns the headers of a request that is sent again: its origin as seen by the dashboard, and
+// a session of its own, so that it never continues the first one's session.
 func againHeaders(traits wire.Traits, from http.Header, of uuid.UUID) http.Header {
 	header := http.Header{
 		"Content-Type": {echo.MIMEApplicationJSON}, "User-Agent": {"palimpsest-dashboard"},
@@ -87,16 +85,17 @@ type againKey struct{}
 // sentAgain is a request that a member sends again.
 type sentAgain struct {
 	key      tenants.APIKey
-	recorded chan uuid.UUID // gets the exchange's id once it is durable, uuid.Nil if it was dropped
+	recorded chan uuid.UUID // receives the exchange's id when it is durable, or uuid.Nil if it was dropped
 }
 
-// againIn returns the request that a context belongs to; nil if a client sent it.
+// againIn returns the resent request of a context; nil for a client's request.
 func againIn(ctx context.Context) *sentAgain {
 	sent, _ := ctx.Value(againKey{}).(*sentAgain)
 	return sent
 }
 
-// ended returns what the recorder calls for the exchange with an id. It is nil if the request was not sent again.
+// ended returns the recorder's callback for the exchange with an id. It is nil if the request was not sent
+// again.
 func (s *sentAgain) ended(id uuid.UUID) func(stored bool) {
 	if s == nil {
 		return nil
@@ -109,7 +108,7 @@ func (s *sentAgain) ended(id uuid.UUID) func(stored bool) {
 	}
 }
 
-// unheard is where the bytes of an answer go that is read from the archive.
+// unheard discards the bytes of an answer, because it is read from the archive instead.
 type unheard struct{ header http.Header }
 
 // Header implements http.ResponseWriter.

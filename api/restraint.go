@@ -2,8 +2,7 @@ package api
 
 import "palimpsest/tenants"
 
-// warningOf tells a client why its request passed without any module; empty: it did
-// not.
+// warningOf tells a client why its request passed without any module; "" if it didn't.
 func warningOf(restraint tenants.Restraint) string {
 	switch restraint.Reason {
 	case tenants.PaymentFailed:

@@ -11,7 +11,7 @@ import (
 	"palimpsest/pipeline/wire/formats"
 )
 
-// helloPath is what Claude Code asks to warm up its connection.
+// helloPath is the path that Claude Code requests to warm up its connection.
 const helloPath = "/api/hello"
 
 // Register adds the proxy's routes.
@@ -49,7 +49,7 @@ func (s *Server) registerFormat(e *echo.Echo, codec wire.Codec) {
 	}
 }
 
-// codecFor returns the codec whose errors a client understands.
+// codecFor returns the codec for errors to a client.
 func codecFor(request *http.Request) wire.Codec {
 	for _, codec := range formats.All() {
 		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {
@@ -59,14 +59,14 @@ func codecFor(request *http.Request) wire.Codec {
 	return formats.Default()
 }
 
-// saysVersion reports whether a request names the version of a format's API.
+// saysVersion reports whether a request has the version header of a format's API.
 func saysVersion(request *http.Request, codec wire.Codec) bool {
 	header := codec.Traits().VersionHeader
 	return header != "" && request.Header.Get(header) != ""
 }
 
-// webSocket answers clients that try the WebSocket transport first: at 426 they
-// fall back to plain requests at once.
+// webSocket answers clients that try the WebSocket transport first with 426, so that they fall back to plain
+// requests at once.
 func (s *Server) webSocket(codec wire.Codec) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().Header.Get("Upgrade") == "" {

@@ -27,26 +27,26 @@ type Server struct {
 	Prompts  *prompt.Writer
 	Upstream upstream.Sender
 
-	// Summaries has models write summaries of lanes; nil if no one.
+	// Summaries lets models write summaries of lanes; disabled if nil.
 	Summaries *summaries.Service
 
-	// Answers gives answers again to the same question; nil if no one.
+	// Answers caches answers to equal questions; disabled if nil.
 	Answers *semanticcache.Cache
 
-	// Recall lets models look things up in the archive; nil if there is no such route.
+	// Recall lets models look things up in the archive; disabled if nil.
 	Recall *recall.Server
 
 	// Failover remembers how provider keys work. Without it every request goes to its first key only.
 	Failover *failover.Keys
 
-	// Concurrency bounds the requests that a workspace has open; nil if nothing does.
+	// Concurrency bounds the requests that a workspace has open; no bound if nil.
 	Concurrency *Concurrency
 
 	// Bytes bounds the bytes of request bodies in flight. Optional.
 	Bytes *Bytes
 
-	// Contact says whom to ask about a suspension: an address, or a page; empty: the person who
-	// runs the installation.
+	// Contact is whom to ask about a suspension: an address or a page; "" means the person who runs the
+	// installation.
 	Contact string
 
 	// Tracer traces requests. Optional.
@@ -57,29 +57,28 @@ type Server struct {
 	lists   modelLists
 }
 
-// Gate decides whose requests come in, and where they go.
+// Gate decides which requests are admitted, and where they go.
 type Gate struct {
 	Keys     tenants.KeyAuthenticator
 	Settings *proxysettings.Cache
 
-	// Limits holds API keys to their quotas; nil if no one.
+	// Limits enforces the quotas of API keys; disabled if nil.
 	Limits *limits.Limiter
 
-	// Address returns the address of a request's client; nil: who is connected.
+	// Address returns the address of a request's client; the peer's address if nil.
 	Address func(*http.Request) string
 
-	// Origins tells which pages may read answers in a browser. Without it no page may.
+	// Origins decides which pages may read answers in a browser. Without it, no page may.
 	Origins *Origins
 
-	// RequireVerified refuses the requests of workspaces none of whose owners has a
-	// verified address.
+	// RequireVerified refuses the requests of workspaces without any owner who has a verified address.
 	RequireVerified bool
 
 	underway underway
 	plain    plainKeys
 }
 
-// Records notes what happens to requests: in the log, in metrics, and by the recorder.
+// Records writes about requests to the log, to metrics, and to the recorder.
 type Records struct {
 	Recorder *recorder.Recorder
 	Metrics  *Metrics

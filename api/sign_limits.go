@@ -5,8 +5,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// signLimits sets what the limits of a request's key are and what is left of them.
-// The provider's own x-ratelimit-* stand beside them as they came.
+// signLimits sets the limits of a request's key and the remaining amounts. The provider's own x-ratelimit-*
+// headers remain unchanged.
 func signLimits(set func(name, value string), ticket *limits.Ticket) {
 	quota, left := ticket.Quota(), ticket.Left()
 	for _, limit := range tenants.QuotaLimits() {

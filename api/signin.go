@@ -7,17 +7,17 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// signIn is a credential of somewhere else, sent in place of an API key.
+// signIn is a foreign credential, sent in place of an API key.
 type signIn struct {
-	what string // of what it is
-	next string // what its owner can do
+	what string // description of the credential
+	next string // advice to its owner
 }
 
 // Error implements error.
 func (s signIn) Error() string { return s.what + " was sent in place of an API key" }
 
-// problem says what the credential is and what to do. It is no 401: at that, clients renew
-// a sign-in and try again, or ask their user to sign in, before they show what the answer says.
+// problem names the credential and the remedy. It avoids a 401, because at that status clients renew a
+// sign-in and try again, or ask their user to sign in, before they show the answer's text.
 func (s signIn) problem() wire.Problem {
 	return wire.Problem{
 		Status: http.StatusForbidden, Type: "permission_error", Code: "sign_in_not_supported",
@@ -25,8 +25,8 @@ func (s signIn) problem() wire.Problem {
 	}
 }
 
-// signInOf recognizes a sign-in of somewhere else; nil for other secrets. The key of a provider is a
-// wrong key like any other (W4).
+// signInOf recognizes a foreign sign-in; nil for other secrets. The key of a provider is a wrong key like any
+// other (W4).
 func signInOf(secret string) error {
 	switch {
 	case strings.HasPrefix(secret, "sk-ant-oat"), strings.HasPrefix(secret, "sk-ant-ort"):

@@ -8,11 +8,11 @@ import (
 	"palimpsest/pipeline/prompt"
 )
 
-// maxPlain bounds the provider keys that are remembered.
+// maxPlain bounds the number of remembered provider keys.
 const maxPlain = 10_000
 
-// plainKeys are the provider keys whose servers refuse to be asked for the usage of a stream. The
-// zero value is ready to use.
+// plainKeys are the provider keys whose servers don't support the usage option of streams. The zero value is
+// ready to use.
 type plainKeys struct {
 	mu   sync.Mutex
 	keys map[string]bool
@@ -37,9 +37,9 @@ func plainKey(admission admission) string {
 	return admission.key.Workspace.String() + " " + admission.target.KeyID.String() + " " + admission.target.Upstream()
 }
 
-// sendAsking sends, by send, a prompt whose stream may be asked for a usage that its client did not ask for. Where
-// the server refuses that, the prompt goes out once more without it, and the provider key's requests
-// don't ask again.
+// sendAsking sends, by send, a prompt whose stream may be asked for a usage without a client's request for
+// it. If the server refuses that, sendAsking sends the prompt again without it, and requests with the
+// provider key don't ask again.
 func (g *Gate) sendAsking(admission admission, written *prompt.Prompt, send func() (*http.Response, error)) (*http.Response, error) {
 	response, err := send()
 	if err != nil || !written.AsksUsage || !refusesUsage(response) {
@@ -54,8 +54,8 @@ func (g *Gate) sendAsking(admission admission, written *prompt.Prompt, send func
 	return response, err
 }
 
-// refusesUsage reports whether an answer is an error that finds fault with what asks for the usage. The
-// answer can still be relayed from its first byte.
+// refusesUsage reports whether an answer is an error about the option that asks for usage. The answer can
+// still be relayed from its first byte.
 func refusesUsage(response *http.Response) bool {
 	if response.StatusCode < http.StatusBadRequest {
 		return false

@@ -9,15 +9,15 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// streamShare says how many bytes of a stream bring one of what the model says, roughly.
+// streamShare is a rough number of stream bytes per byte of the model's text.
 const streamShare = 8
 
-// guardedTap is a tap that costs the client nothing: what panics in it is its answer's
-// Failure, and it hears no more.
+// guardedTap protects the client from its tap: a panic in the tap becomes its answer's Failure, and ends its
+// reading.
 type guardedTap struct {
 	tap     wire.Tap
 	stream  bool
-	heard   int // bytes, with those that it could not read
+	heard   int // bytes, including unreadable ones
 	failure string
 }
 
@@ -33,8 +33,7 @@ func (g *guardedTap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Answer implements wire.Tap. Of an answer that could not be read it says as much as
-// usage can be estimated by.
+// Answer implements wire.Tap. If the answer could not be read, it says just enough to estimate the usage.
 func (g *guardedTap) Answer() wire.Answer {
 	answer := g.read()
 	answer.Failure = cmp.Or(g.failure, answer.Failure)
@@ -56,15 +55,14 @@ func (g *guardedTap) read() wire.Answer {
 	return g.tap.Answer()
 }
 
-// survive ends a panic.
+// survive recovers from a panic.
 func (g *guardedTap) survive() {
 	if value := recover(); value != nil {
 		g.failure = panicked(value)
 	}
 }
 
-// aside does work on an answer of which the client must not notice: what panics in it
-// is logged and counted.
+// aside does work on an answer without any effect on the client: a panic in work is logged and counted.
 func (r *Records) aside(ctx context.Context, event *RequestLog, work func()) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -74,10 +72,10 @@ func (r *Records) aside(ctx context.Context, event *RequestLog, work func()) {
 	work()
 }
 
-// panicked says what was panicked with, and where.
+// panicked describes the value of a panic, and its stack.
 func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stack()) }
 
-// unread tells that an answer could not be read whole.
+// unread logs that an answer could not be read completely.
 func (r *Records) unread(ctx context.Context, event *RequestLog, failure string) {
 	r.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
 	r.Metrics.unread.Inc()

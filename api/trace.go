@@ -18,15 +18,15 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// traced is what is traced of an exchange as a whole. The zero value: nothing is.
+// traced holds the spans of an exchange as a whole. The zero value means no tracing.
 type traced struct {
 	request   spans.Span
-	inference spans.Span // what the model does: every attempt, to the end of the answer
-	firstWord spans.Span // until the model says something; zero from then on
+	inference spans.Span // the model's work: every attempt, to the end of the answer
+	firstWord spans.Span // until the model's first text; zero afterwards
 }
 
-// receive begins the event of a request and its span. It returns the request as one of the
-// trace that it belongs to, which ends early if its key is revoked.
+// receive begins the event of a request and its span. It returns the request with the trace in its context,
+// which is canceled if the request's key is revoked.
 func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *RequestLog) {
 	request := c.Request()
 	event := s.begin(request, endpoint)
@@ -38,8 +38,8 @@ func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Reque
 	return request, event
 }
 
-// infer returns ctx as one that belongs to what the model does, which begins with the first
-// attempt. What only measures a prompt has no model do anything.
+// infer returns ctx within the span of the model's work, which begins with the first attempt. Requests that
+// only measure a prompt don't have such a span.
 func infer(ctx context.Context, event *RequestLog, forward forward, written *prompt.Prompt) context.Context {
 	if event.Attempts > 0 || forward.purpose == measure || !event.traced.request.IsOn() {
 		return event.traced.inference.In(ctx)
@@ -69,7 +69,7 @@ func infer(ctx context.Context, event *RequestLog, forward forward, written *pro
 	return ctx
 }
 
-// hearing returns a tap that notes when the model begins to speak, where that is traced.
+// hearing returns a tap that notes the start of the model's text, if that is traced.
 func (r *Records) hearing(event *RequestLog, tap wire.Tap, response *http.Response) wire.Tap {
 	if !event.traced.firstWord.IsOn() || !isEventStream(response) {
 		return tap
@@ -100,7 +100,7 @@ func (h hearingTap) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// answered notes what an answer says of the model.
+// answered adds an answer's facts about the model to the trace.
 func (t *traced) answered(answer wire.Answer) {
 	t.inference.String(spans.ResponseModel, spans.Name(answer.Model))
 	t.inference.Strings(spans.FinishReasons, spans.Name(answer.StopReason))
@@ -143,13 +143,13 @@ func (t *traced) end(event *RequestLog) {
 	}
 	if failed != "" && event.outcome.Aborted != "client" && (event.outcome.Status < http.StatusBadRequest || event.outcome.Status >= http.StatusInternalServerError) {
 		t.request.Fail(failed)
-	} else { // who asked is to blame, not who answers
+	} else { // the client is to blame, not the server
 		t.request.String(spans.ErrorType, failed)
 	}
 	t.request.End()
 }
 
-// failureKind says what kind of failure an exchange ended with; empty if it did not fail.
+// failureKind returns the kind of failure that an exchange ended with; "" if it didn't fail.
 func (e *RequestLog) failureKind() string {
 	switch {
 	case e.outcome.Aborted == "client":
@@ -169,7 +169,7 @@ func (e *RequestLog) failureKind() string {
 	}
 }
 
-// knownMethod returns the method of a request, which a client may have made up.
+// knownMethod returns the method of a request, or a placeholder since clients may send any text.
 func knownMethod(method string) string {
 	if !slices.Contains(upstream.Methods(), method) {
 		return spans.Other
@@ -177,7 +177,7 @@ func knownMethod(method string) string {
 	return method
 }
 
-// idOf returns an id as text; empty for none.
+// idOf returns an id as text; "" if absent.
 func idOf(id uuid.UUID) string {
 	if id == uuid.Nil {
 		return ""

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// RecheckEvery is how often Recheck is to be called: a request of a key that was revoked
-	// goes on for two seconds at most.
+	// RecheckEvery is the interval for calls of Recheck, so that a request of a revoked key goes on for two
+	// seconds at most.
 	RecheckEvery = time.Second
 
 	recheckAtOnce = 8 // keys
 )
 
-// underway are the requests that were let in and have not ended, by the secret that each came with.
+// underway holds the admitted requests that have not ended, by the secret of each.
 type underway struct {
 	mu sync.Mutex
 	of map[string]map[*RequestLog]context.CancelCauseFunc
 }
 
-// enter adds a request, which cancel ends. It returns what takes it out.
+// enter adds a request and its cancel function. The returned function removes it.
 func (u *underway) enter(secret string, event *RequestLog, cancel context.CancelCauseFunc) (leave func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -57,7 +57,7 @@ func (u *underway) secrets() []string {
 	return all
 }
 
-// end ends the requests that came with a secret.
+// end ends the requests with a secret.
 func (u *underway) end(secret string, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -66,13 +66,13 @@ func (u *underway) end(secret string, cause error) {
 	}
 }
 
-// keyLost says why a request that was let in may not go on.
+// keyLost says why an admitted request may not continue.
 type keyLost struct{ error }
 
 // Unwrap returns the cause.
 func (e keyLost) Unwrap() error { return e.error }
 
-// whyEnded returns why a request may not go on; nil if its context has not ended, or for another cause.
+// whyEnded returns why a request may not continue; nil if its context has not ended, or for another cause.
 func whyEnded(ctx context.Context) error {
 	if why, is := errors.AsType[keyLost](context.Cause(ctx)); is {
 		return why.error
@@ -80,8 +80,8 @@ func whyEnded(ctx context.Context) error {
 	return nil
 }
 
-// Recheck ends the requests under way whose key may not send requests any more: it was revoked, it
-// has expired, its workspace is suspended or deleted, or the person behind it was removed.
+// Recheck ends the requests under way whose key may no longer send requests: it was revoked, it has expired,
+// its workspace is suspended or deleted, or the person behind it was removed.
 func (g *Gate) Recheck(ctx context.Context) {
 	var checks errgroup.Group
 	checks.SetLimit(recheckAtOnce)
@@ -96,8 +96,8 @@ func (g *Gate) Recheck(ctx context.Context) {
 	_ = checks.Wait() // never fails
 }
 
-// lost returns why a key that was let in may not send requests now; nil if it may, or if the
-// database does not say.
+// lost returns why an admitted key may not send requests now; nil if it may, or if the database does not
+// answer.
 func (g *Gate) lost(ctx context.Context, secret string) error {
 	key, err := g.Keys.Authenticate(ctx, secret)
 	if err == nil && !slices.Contains(key.Scopes, tenants.ScopeProxy) {

@@ -10,21 +10,21 @@ import (
 	"palimpsest/pipeline/wire/formats"
 )
 
-// platform is an API that clients can be set to and that is not supported. Its requests
-// are refused in its own shape, before anyone asks whose they are: what is not read must
-// not reach a provider with a stored key.
+// platform is an API that clients can be set to, but Palimpsest doesn't support. Its requests are refused in
+// its own shape, before authentication, since an unread request must not reach a provider with a stored key.
 type platform struct {
 	name   string
 	paths  []string
-	status int // at which its clients show what the error says, and at once
+	status int // at which its clients show the error's text at once
 	errors func(problem wire.Problem) []byte
 }
 
-// supported says what a client of another platform can do.
+// supported is advice for a client of another platform.
 const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions) and OpenAI Responses (/v1/responses). Set the client up for one of these; docs/clients.md says how."
 
 func platforms() []platform {
-	// At 404 Claude Code takes the model for missing, tries all others it knows, and does not show the message.
+	// At 404, Claude Code takes the model for missing, tries all others it knows, and does not show the
+	// message.
 	const badRequest = http.StatusBadRequest
 	return []platform{
 		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, badRequest, bedrockError},
@@ -35,7 +35,7 @@ func platforms() []platform {
 	}
 }
 
-// refusePlatforms adds the routes of what is not supported.
+// refusePlatforms adds routes for the unsupported APIs.
 func (s *Server) refusePlatforms(e *echo.Echo) {
 	for _, platform := range platforms() {
 		for _, path := range platform.paths {
@@ -46,7 +46,7 @@ func (s *Server) refusePlatforms(e *echo.Echo) {
 	}
 }
 
-// refusePlatform answers a request to an API that is not supported.
+// refusePlatform answers a request to an unsupported API.
 func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request, event := s.receive(c, path)
@@ -64,7 +64,7 @@ func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc
 // openAIError is an error in the shape of OpenAI's API, which Azure shares.
 func openAIError(problem wire.Problem) []byte { return formats.Default().Error(problem) }
 
-// vertexError is an error that Google's clients and Anthropic's for Vertex both read.
+// vertexError is an error that both Google's clients and Anthropic's for Vertex can read.
 func vertexError(problem wire.Problem) []byte {
 	return fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%s,"code":400,"status":"INVALID_ARGUMENT"},"request_id":%s}`,
 		wire.Quote(problem.Message), wire.Quote(problem.RequestID))

@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// message is an alert as people read it, with the name of the workspace and a link.
+// message is an alert for people, with the name of the workspace and a link.
 type message struct {
 	delivery  tenants.AlertDelivery
 	workspace tenants.WorkspaceID
@@ -45,7 +45,7 @@ func (m message) webhook() ([]byte, error) {
 	return body, nil
 }
 
-// slack returns the body of a message to Slack, or to what takes the same.
+// slack returns the body of a message to Slack, or to a service with the same format.
 func (m message) slack() ([]byte, error) {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	text := fmt.Sprintf("*%s*\n%s\n<%s|Open in Palimpsest> · %s", strings.ReplaceAll(escape(m.delivery.Title), "*", "∗"),
@@ -68,10 +68,10 @@ func (m message) mail(to string) tenants.Mail {
 	}
 }
 
-// maxNamed is how many characters of a name stand in an alert.
+// maxNamed bounds the characters of a name in an alert.
 const maxNamed = 60
 
-// named returns a name that people have chosen as it stands in one line of an alert.
+// named returns a name chosen by people in a form for one line of an alert.
 func named(name string) string {
 	shown := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

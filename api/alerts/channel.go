@@ -16,14 +16,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// place is what is sealed of a channel: where its webhooks go, and what signs them.
+// place is the sealed part of a channel: the address of its webhooks and their signing secret.
 type place struct {
 	URL    string `json:"url"`
 	Secret string `json:"secret,omitempty"` // whsec_…; "" for Slack
 }
 
-// Add keeps a new channel. The secret that signs its webhooks is returned this once; "" for
-// other kinds. What a person can mend is a tenants.Invalid.
+// Add stores a new channel. It returns the signing secret of its webhooks, which can't be read again; "" for
+// other kinds. Errors that a person can correct are a tenants.Invalid.
 func (s *Service) Add(ctx context.Context, who tenants.Principal, wanted tenants.WantedAlertChannel) (tenants.AlertChannel, string, error) {
 	channel := tenants.AlertChannel{ID: uuid.Must(uuid.NewV7()), Kind: wanted.Kind, CreatedAt: s.config.Now()}
 	secret := ""
@@ -37,8 +37,8 @@ func (s *Service) Add(ctx context.Context, who tenants.Principal, wanted tenants
 	return channel, secret, s.config.Store.AddAlertChannel(ctx, who.Workspace.ID, channel)
 }
 
-// Change sets a channel to what is wanted, but for its kind and its secret. It returns
-// tenants.ErrNotFound, or a tenants.Invalid.
+// Change updates a channel, except its kind and its secret. It returns tenants.ErrNotFound, or a
+// tenants.Invalid.
 func (s *Service) Change(ctx context.Context, who tenants.Principal, id uuid.UUID, wanted tenants.WantedAlertChannel) error {
 	return s.config.Store.ChangeAlertChannel(ctx, who.Workspace.ID, id, func(before tenants.AlertChannel) (tenants.AlertChannel, error) {
 		wanted.Kind = before.Kind
@@ -58,12 +58,12 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 	return s.config.Store.RemoveAlertChannel(ctx, who.Workspace.ID, id)
 }
 
-// SaveSettings sets how the workspace wants to be alerted, or returns a tenants.Invalid.
+// SaveSettings stores the workspace's alert settings, or returns a tenants.Invalid.
 func (s *Service) SaveSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error {
 	return s.config.Store.SaveAlertSettings(ctx, workspace, settings)
 }
 
-// set returns a channel as it is wanted.
+// set returns a channel with the wanted settings.
 func (s *Service) set(ctx context.Context, who tenants.Principal, channel tenants.AlertChannel, wanted tenants.WantedAlertChannel, secret string) (tenants.AlertChannel, error) {
 	wanted.Name, wanted.URL = strings.TrimSpace(wanted.Name), strings.TrimSpace(wanted.URL)
 	if err := wanted.Validate(); err != nil {
@@ -91,8 +91,8 @@ func (s *Service) set(ctx context.Context, who tenants.Principal, channel tenant
 	return channel, err
 }
 
-// recipient returns the address of a member who has verified it, or a tenants.Invalid. Only
-// members get mails, so that no workspace can have strangers written to.
+// recipient returns the verified address of a member, or a tenants.Invalid. Only members get mails, so that a
+// workspace can't send mail to strangers.
 func (s *Service) recipient(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (string, error) {
 	members, err := s.config.Store.Members(ctx, workspace)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Service) recipient(ctx context.Context, workspace tenants.WorkspaceID, 
 	return members[at].User.Email, nil
 }
 
-// checkURL returns the host of a URL that webhooks can be sent to, or a tenants.Invalid.
+// checkURL returns the host of a valid webhook URL, or a tenants.Invalid.
 func (s *Service) checkURL(raw string) (host string, err error) {
 	invalid := func(message string) (string, error) { return "", tenants.Invalid{Field: "url", Message: message} }
 	parsed, err := url.Parse(raw)
@@ -127,7 +127,7 @@ func (s *Service) checkURL(raw string) (host string, err error) {
 	return parsed.Host, nil
 }
 
-// open returns what is sealed of a channel.
+// open returns the unsealed part of a channel.
 func (s *Service) open(workspace tenants.WorkspaceID, channel tenants.AlertChannel) (place, error) {
 	if channel.Kind == tenants.AlertEmail {
 		return place{}, nil

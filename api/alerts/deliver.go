@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// GiveUpAfter is for how long a delivery is tried.
+	// GiveUpAfter bounds the time for attempts of a delivery.
 	GiveUpAfter = 24 * time.Hour
 
 	firstPause = 10 * time.Second // before the second attempt …
 	maxPause   = 4 * time.Hour    // … doubled each time, up to this
-	overdue    = 10 * time.Minute // after which a delivery is taken for one whose job was lost
+	overdue    = 10 * time.Minute // after which a delivery's job counts as lost
 	maxOverdue = 100
 )
 
-// pause returns how long to wait after so many attempts.
+// pause returns how long to wait after a number of attempts.
 func pause(attempts int) time.Duration { return min(firstPause<<min(max(attempts-1, 0), 16), maxPause) }
 
-// Deliver does a job of JobDeliver. It may be done again at any time: what was delivered or
-// has failed is not sent again.
+// Deliver does a job of JobDeliver. It may run again at any time, because it doesn't repeat a delivered or
+// failed delivery.
 func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	delivery, channel, err := s.config.Store.AlertDelivery(ctx, workspace, id)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && delivery.State != tenants.DeliveryWaiting {
@@ -44,7 +44,7 @@ func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id
 		}
 	}
 	attempt := s.attempt(delivery, result)
-	// What the receiver has taken is noted even if the program is told to end.
+	// The attempt is noted even if the program is shutting down, since the receiver may have accepted it.
 	if err := s.config.Store.NoteAlertAttempt(context.WithoutCancel(ctx), workspace, id, attempt); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id
 	return nil
 }
 
-// attempt returns what becomes of a delivery after it was tried once more.
+// attempt returns the new state of a delivery after another try.
 func (s *Service) attempt(delivery tenants.AlertDelivery, result outcome) tenants.AlertAttempt {
 	now := s.config.Now()
 	attempt := tenants.AlertAttempt{At: now, State: tenants.DeliveryFailed, Status: result.status, Answer: result.answer}
@@ -68,8 +68,7 @@ func (s *Service) attempt(delivery tenants.AlertDelivery, result outcome) tenant
 	return attempt
 }
 
-// Test sends a test to a channel, now and once, and returns what came of it. It returns
-// tenants.ErrNotFound.
+// Test sends a test to a channel, now and once, and returns the result. It returns tenants.ErrNotFound.
 func (s *Service) Test(ctx context.Context, who tenants.Principal, id uuid.UUID) (tenants.AlertDelivery, error) {
 	channel, err := s.find(ctx, who.Workspace.ID, id)
 	if err != nil {
@@ -91,8 +90,8 @@ func (s *Service) Test(ctx context.Context, who tenants.Principal, id uuid.UUID)
 	return delivery, s.config.Store.AddAlertDelivery(context.WithoutCancel(ctx), who.Workspace.ID, delivery)
 }
 
-// Retry sends a delivery that failed again, from now on for another day. It returns
-// tenants.ErrNotFound for a delivery that has not failed.
+// Retry restarts a failed delivery, for another day. It returns tenants.ErrNotFound for a delivery that has
+// not failed.
 func (s *Service) Retry(ctx context.Context, who tenants.Principal, id uuid.UUID) error {
 	workspace, now := who.Workspace.ID, s.config.Now()
 	return s.config.Store.Together(ctx, workspace, func(tenant tenants.Tenant) error {
@@ -121,7 +120,7 @@ func (s *Service) enqueue(ctx context.Context, tenant tenants.Tenant, delivery u
 	return s.config.Queue.Enqueue(ctx, tenant, jobs.Job{Kind: JobDeliver, Workspace: tenant.Workspace(), Lane: delivery, At: at})
 }
 
-// resume gives deliveries a job again whose job was lost.
+// resume starts new jobs for deliveries whose job was lost.
 func (s *Service) resume(ctx context.Context, workspace tenants.WorkspaceID) error {
 	late, err := s.config.Store.OverdueAlertDeliveries(ctx, workspace, s.config.Now().Add(-overdue), maxOverdue)
 	for _, delivery := range late {

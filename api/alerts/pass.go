@@ -9,8 +9,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Pass looks at the rules of all workspaces that have a channel, and raises what they find.
-// It may be done again, or by two processes at once: an alert is raised once.
+// Pass checks the rules of all workspaces that have a channel, and raises alerts. It may run again, or in two
+// processes at once, because an alert is raised once.
 func (s *Service) Pass(ctx context.Context) error {
 	workspaces, err := s.config.Store.AlertedWorkspaces(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Service) Pass(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// look does a pass for one workspace. A rule that cannot be looked at stops no other.
+// look does a pass for one workspace. A rule that fails doesn't stop the others.
 func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error {
 	channels, err := s.config.Store.AlertChannels(ctx, workspace)
 	if err != nil {
@@ -45,16 +45,16 @@ func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error
 	return errors.Join(failures...)
 }
 
-// lookout looks at one rule in one workspace.
+// lookout checks one rule in one workspace.
 type lookout struct {
 	service   *Service
 	workspace tenants.WorkspaceID
 	settings  tenants.AlertSettings
-	channels  []tenants.AlertChannel // that subscribe to the rule
+	channels  []tenants.AlertChannel // subscribers of the rule
 	rule      tenants.AlertRule
 }
 
-// look raises what the rule finds.
+// look checks the rule and raises its alerts.
 func (l lookout) look(ctx context.Context) error {
 	switch l.rule {
 	case tenants.AlertBudget:
@@ -74,14 +74,14 @@ func (l lookout) look(ctx context.Context) error {
 	return nil
 }
 
-// raise has an alert of the rule delivered to the channels.
+// raise delivers an alert of the rule to the channels.
 func (l lookout) raise(ctx context.Context, channels []tenants.AlertChannel, alert tenants.Alert) error {
 	alert.Rule = l.rule
 	return l.service.raise(ctx, l.workspace, l.settings, channels, alert)
 }
 
-// goesOn raises the alerts of what is the matter now. What was the matter before and no longer
-// is may be alerted to again.
+// goesOn raises alerts for current problems. It clears the marks of past ones, so that they can raise alerts
+// again.
 func (l lookout) goesOn(ctx context.Context, alerts []tenants.Alert) error {
 	subjects := make([]string, len(alerts))
 	for i, alert := range alerts {

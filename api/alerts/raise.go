@@ -10,8 +10,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// raise has an alert delivered to channels, unless people were alerted to the same before.
-// The alerts of quiet hours wait until those end.
+// raise delivers an alert to channels, unless people were already alerted to the same problem. Alerts in
+// quiet hours wait until those end.
 func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings, channels []tenants.AlertChannel, alert tenants.Alert) error {
 	if len(channels) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, sett
 	return nil
 }
 
-// hand keeps a delivery, and a job that does it.
+// hand stores a delivery, and a job that does it.
 func (s *Service) hand(ctx context.Context, tenant tenants.Tenant, channel tenants.AlertChannel, alert tenants.Alert, now, due time.Time) error {
 	delivery := tenants.AlertDelivery{
 		Alert: alert, ID: uuid.Must(uuid.NewV7()), Channel: channel.ID, CreatedAt: now, NextAt: due, Until: due.Add(GiveUpAfter), State: tenants.DeliveryWaiting,

@@ -28,29 +28,28 @@ const (
 
 const (
 	errorSpan     = 5 * time.Minute // over which failures are counted
-	leastRequests = 20              // in it, to say anything about their share
-	lossSpan      = 24 * time.Hour  // over which compaction has to save money
-	newsSpan      = 24 * time.Hour  // after which a change is no news
+	leastRequests = 20              // minimum for an alert about their share
+	lossSpan      = 24 * time.Hour  // over which compaction should save money
+	newsSpan      = 24 * time.Hour  // after which a change is no longer new
 
-	once = "once" // period of what happens once
+	once = "once" // period of a one-time event
 )
 
-// thresholds returns the shares of a budget that people are alerted to, in percent, the
-// highest first.
+// thresholds returns the shares of a budget that raise alerts, in percent, the highest first.
 func thresholds() []int64 { return []int64{100, 80, 50} }
 
-// spending is a spender with a budget, and the words of alerts about it.
+// spending is a spender with a budget, and the text of its alerts.
 type spending struct {
 	tenants.Budget
 
 	subject  string // of the alerts
 	name     string // "API key laptop"
 	path     string // the page where the budget is set
-	requests string // that are refused when it is used up
+	requests string // requests refused when it is used up
 }
 
-// budgets looks at what is spent of the budgets of API keys, members, projects and the workspace. Of several
-// thresholds that were passed since the last look the highest counts.
+// budgets checks the spend of API keys, members, projects and the workspace against their budgets. If several
+// thresholds were passed since the last check, the highest counts.
 func (l lookout) budgets(ctx context.Context) error {
 	spenders, err := l.spenders(ctx)
 	if err != nil {
@@ -70,7 +69,8 @@ func (l lookout) budgets(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// spenders returns all that have a budget in money, but for end users: of them there may be any number.
+// spenders returns all spenders with a budget in money, except end users, because there may be any number of
+// them.
 func (l lookout) spenders(ctx context.Context) ([]spending, error) {
 	keys, err := l.service.config.Store.APIKeys(ctx, l.workspace)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l lookout) budget(ctx context.Context, of spending, name, period string, s
 	return nil
 }
 
-// providerKeys looks for stored keys that their providers refuse.
+// providerKeys looks for stored keys that their providers reject.
 func (l lookout) providerKeys(ctx context.Context) error {
 	rejections, err := l.service.config.Store.Rejections(ctx, l.workspace, l.service.config.Now().Add(-cost.AdviceSpan))
 	if err != nil {
@@ -152,7 +152,7 @@ func (l lookout) providerKeys(ctx context.Context) error {
 	return l.goesOn(ctx, alerts)
 }
 
-// errorRate looks at the share of requests that fail.
+// errorRate checks the share of failed requests.
 func (l lookout) errorRate(ctx context.Context) error {
 	exchanges, failed, err := l.service.config.Store.RecentFailures(ctx, l.workspace, l.service.config.Now().Add(-errorSpan))
 	if err != nil {
@@ -168,7 +168,7 @@ func (l lookout) errorRate(ctx context.Context) error {
 	return l.goesOn(ctx, alerts)
 }
 
-// compaction looks whether compaction has cost more than it saved.
+// compaction checks whether compaction has cost more than it saved.
 func (l lookout) compaction(ctx context.Context) error {
 	now := l.service.config.Now()
 	totals, err := l.service.config.Store.Totals(ctx, l.workspace, tenants.UsageFilter{From: now.Add(-lossSpan), To: now})
@@ -185,7 +185,7 @@ func (l lookout) compaction(ctx context.Context) error {
 	return l.goesOn(ctx, alerts)
 }
 
-// access looks for new members and keys. A channel hears of what came after it.
+// access looks for new members and keys. A channel only hears of those added after it.
 func (l lookout) access(ctx context.Context) error {
 	since := l.service.config.Now().Add(-newsSpan)
 	oldest := slices.MinFunc(l.channels, func(a, b tenants.AlertChannel) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -205,7 +205,7 @@ func (l lookout) access(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// news returns the alert of an entry of the audit log.
+// news returns the alert for an entry of the audit log.
 func news(entry *tenants.AuditEntry) tenants.Alert {
 	alert := tenants.Alert{Subject: entry.ID.String(), Period: once}
 	by := "The product added it."
@@ -223,7 +223,7 @@ func news(entry *tenants.AuditEntry) tenants.Alert {
 	return alert
 }
 
-// installation looks at the parts of the installation, for channels that an operator has set.
+// installation checks the parts of the installation, for channels of an operator.
 func (l lookout) installation(ctx context.Context) error {
 	if l.service.config.Health == nil {
 		return nil

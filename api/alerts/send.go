@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	maxAnswer = 4 << 10 // bytes of an answer that are read
-	maxShown  = 300     // characters of it that are kept
+	maxAnswer = 4 << 10 // bytes read of an answer
+	maxShown  = 300     // characters kept of it
 )
 
-// outcome is what came of sending an alert once.
+// outcome is the result of one attempt to send an alert.
 type outcome struct {
 	ok     bool
-	final  bool // trying again is of no use
+	final  bool // another try is useless
 	status int
 	answer string
 }
 
-// send sends an alert to its channel once. An error is our own: the receiver has not been
-// asked.
+// send sends an alert to its channel once. An error is our own: the receiver has not been contacted.
 func (s *Service) send(ctx context.Context, workspace tenants.WorkspaceID, delivery tenants.AlertDelivery, channel tenants.AlertChannel) (outcome, error) {
 	name, err := s.config.Store.WorkspaceName(ctx, workspace)
 	if err != nil {
@@ -104,7 +103,7 @@ func (s *Service) post(ctx context.Context, to place, id string, body []byte) (o
 	return result, nil
 }
 
-// unanswered says why there is no answer, without the URL and what our own network looks like.
+// unanswered explains a missing answer, without the URL and details of our own network.
 func (s *Service) unanswered(err error) outcome {
 	var dns *net.DNSError
 	var failed *url.Error
@@ -121,8 +120,8 @@ func (s *Service) unanswered(err error) outcome {
 	return outcome{answer: "The host could not be reached."}
 }
 
-// shown returns an answer as it is kept: one line, cut, without secrets and without the parts
-// of the URL that may be one.
+// shown returns an answer for storage: one line, shortened, without secrets and without the parts of the URL
+// that may be one.
 func shown(text string, to place) string {
 	hide := []string{to.URL}
 	if to.Secret != "" {

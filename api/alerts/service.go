@@ -20,25 +20,25 @@ import (
 const JobDeliver jobs.Kind = "alert_delivery"
 
 const (
-	// Every is how often the rules are looked at.
+	// Every is the interval of the passes.
 	Every = 30 * time.Second
-	// Timeout is how long one pass may take.
+	// Timeout bounds one pass.
 	Timeout = 5 * time.Minute
 
 	// DeliverTimeout bounds a job of JobDeliver.
 	DeliverTimeout = time.Minute
-	// DeliverAttempts are for a database that is away: a failure of a receiver is no failure of
-	// the job.
+	// DeliverAttempts are retries for a database that is away, because a receiver's failure doesn't fail the
+	// job.
 	DeliverAttempts = 50
 
 	defaultPatience = 10 * time.Second
 	keepLog         = 40 * 24 * time.Hour // longer than any period of a budget
-	logLength       = 50                  // deliveries that are shown
+	logLength       = 50                  // deliveries on display
 )
 
-// Alerts keeps where alerts are sent and what became of them.
+// Alerts stores alert channels and the state of their deliveries.
 type Alerts interface {
-	// Where alerts go
+	// Channels and settings
 	AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error)
 	AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error
 	ChangeAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error
@@ -47,7 +47,7 @@ type Alerts interface {
 	SaveAlertSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error
 	AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
-	// Alerts on their way, and what became of them
+	// Raised alerts and their deliveries
 	MarkAlert(ctx context.Context, tenant tenants.Tenant, alert tenants.Alert, at time.Time) (bool, error)
 	ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error
 	ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error
@@ -58,7 +58,7 @@ type Alerts interface {
 	NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error
 	RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, at, until time.Time) error
 
-	// What the rules look at beside keys and usage
+	// Sources of the rules, beside keys and usage
 	RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error)
 	UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
@@ -69,13 +69,13 @@ type Keys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 }
 
-// Workspaces says what a workspace is called and who belongs to it.
+// Workspaces returns a workspace's name and members.
 type Workspaces interface {
 	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
 	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 }
 
-// Store keeps all of it. Every field must be set.
+// Store holds all persistent data. Every field must be set.
 type Store struct {
 	Alerts
 	Keys
@@ -83,34 +83,34 @@ type Store struct {
 	Workspaces
 	tenants.Transactor
 
-	// Budgets returns the budgets of a workspace beside those of its keys, and Spend what is spent of both.
+	// Budgets returns the budgets of a workspace beside those of its keys, and Spend the spend against both.
 	Budgets func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)
 	Spend   func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
-// Config is what a Service works with. All but Health must be set.
+// Config holds a Service's dependencies. All but Health must be set.
 type Config struct {
 	Store  Store
 	Sealer tenants.Sealer
 	Queue  jobs.Queue
 	Mailer tenants.MailSender
 
-	// HasMail says that the Mailer reaches a mail server.
+	// HasMail says that the Mailer has a mail server.
 	HasMail bool
 
-	// Health returns what the newest look at the installation has found; nil if nobody looks.
+	// Health returns the newest health checks of the installation; no checks if nil.
 	Health func(ctx context.Context) []tenants.Check
 
-	// Guard says where webhooks may lead; if it allows private addresses, also without TLS.
+	// Guard decides which hosts webhooks may reach; if it allows private addresses, also without TLS.
 	Guard *guard.Guard
 
-	PublicURL string        // where pages are, without a slash at its end
-	Patience  time.Duration // for a receiver to answer; 0 for 10 seconds
+	PublicURL string        // base URL of the pages, without a slash at its end
+	Patience  time.Duration // for a receiver's answer; 0 means 10 seconds
 	Log       *slog.Logger
 	Now       func() time.Time
 }
 
-// Service keeps channels and sends alerts to them.
+// Service manages channels and sends alerts to them.
 type Service struct {
 	config Config
 	client *http.Client
@@ -122,7 +122,7 @@ func New(config Config) *Service {
 	return &Service{config: config, client: upstream.NewGuardedClient(config.Guard, config.Patience)}
 }
 
-// Find returns all that a workspace has set of alerts, and its newest deliveries.
+// Find returns a workspace's alert settings, and its newest deliveries.
 func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Alerting, error) {
 	found := tenants.Alerting{HasMail: s.config.HasMail}
 	var err error

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// sign adds the headers by which a receiver knows who has sent a webhook, and when, as
-// Standard Webhooks 1.0.0 has them.
+// sign adds the signature headers of Standard Webhooks 1.0.0, by which a receiver verifies the sender and the
+// time of a webhook.
 func sign(header http.Header, secret, id string, at time.Time, body []byte) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package apiclient asks the product's JSON API as a person's script does: with the
-// cookie of a login.
+// Package apiclient calls the product's JSON API as a person's script does: with the cookie of a login.
 package apiclient
 
 import (
@@ -15,8 +14,7 @@ import (
 
 const requestTimeout = time.Minute
 
-// Client asks one product, as anyone who has logged in by it. It is safe for use by many
-// at once.
+// Client calls one product, as the person who has logged in. It is safe for concurrent use.
 type Client struct {
 	// HTTP sends the requests; its jar holds the login.
 	HTTP *http.Client
@@ -25,8 +23,8 @@ type Client struct {
 	userAgent string
 }
 
-// New returns a client of the product at an address, which tells it a user agent unless
-// that is empty. No one is logged in yet: a Call to /signup or /login changes that.
+// New returns a client of the product at an address, which sends a user agent unless that is empty. It starts
+// without a login; a Call to /signup or /login changes that.
 func New(url, userAgent string) (*Client, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -35,9 +33,8 @@ func New(url, userAgent string) (*Client, error) {
 	return &Client{HTTP: &http.Client{Jar: jar, Timeout: requestTimeout}, url: url, userAgent: userAgent}, nil
 }
 
-// Call sends question, unless it is nil, as JSON and reads the answer into answer,
-// unless that is nil. The path is the one below /api/v1. A status of 400 and above is an
-// error that quotes the answer.
+// Call sends question as JSON and reads the answer into answer; both may be nil. The path is relative to
+// /api/v1. A status of 400 and above is an error that quotes the answer.
 func (c *Client) Call(ctx context.Context, method, path string, question, answer any) error {
 	text, err := c.call(ctx, method, path, question)
 	if err == nil && answer != nil {

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// ErrSlow says that a request's body stopped coming, or came too slowly. It is an
-// os.ErrDeadlineExceeded for those who know nothing of connections.
+// ErrSlow says that a request's body stopped, or came too slowly. It wraps os.ErrDeadlineExceeded for callers
+// that don't know this package.
 var ErrSlow = fmt.Errorf("request body came too slowly: %w", os.ErrDeadlineExceeded)
 
-// What a body must keep up: so many bytes, or its end, in each stretch of waiting. Time in
-// which nobody reads it does not count.
+// A body's minimum pace: this many bytes, or its end, in each stretch of waiting. Time without a pending read
+// does not count.
 const (
 	patience = 30 * time.Second
 	progress = 4 << 10
 )
 
-// PaceBodies has the bodies of requests end with ErrSlow where they do not keep coming. It
-// bounds no body as a whole.
+// PaceBodies ends the bodies of requests with ErrSlow if they do not keep coming. It doesn't limit their
+// total time.
 func PaceBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.Body != nil && request.Body != http.NoBody {
@@ -40,15 +40,15 @@ type paced struct {
 	io.ReadCloser
 
 	now  func() time.Time
-	end  func(deadline time.Time) error // has reads end at a time; the zero time: never
+	end  func(deadline time.Time) error // sets the deadline of reads; the zero time means no deadline
 	left time.Duration                  // to wait for the next progress bytes
 	come int                            // of them
 
-	isRead bool // someone has asked for it: a client that waits for leave to send it has that
+	isRead bool // a read has started, so a client that waits for permission to send has it
 }
 
-// newPaced returns a paced body. Its deadline holds from the start: the server itself reads
-// what a handler leaves unread.
+// newPaced returns a paced body. Its deadline starts at once, because the server itself reads the rest of a
+// body that a handler leaves unread.
 func newPaced(body io.ReadCloser, now func() time.Time, end func(deadline time.Time) error) *paced {
 	_ = end(now().Add(patience))
 	return &paced{ReadCloser: body, now: now, end: end, left: patience}
@@ -64,7 +64,7 @@ func (p *paced) Read(into []byte) (int, error) {
 		return n, ErrSlow
 	}
 	if err != nil {
-		_ = p.end(time.Time{}) // the server now reads to see whether the client leaves
+		_ = p.end(time.Time{}) // the server now reads to notice if the client leaves
 		return n, err
 	}
 	p.left -= p.now().Sub(began)
@@ -74,7 +74,7 @@ func (p *paced) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// leave has the server not wait for a body that no one has asked for: its client won't send it.
+// leave keeps the server from waiting for a body that no one has read, because its client won't send it.
 func (p *paced) leave() {
 	if !p.isRead {
 		_ = p.end(p.now())

@@ -1,5 +1,4 @@
-// Package connections keeps strangers and tenants from holding all of the program's connections:
-// request bodies must keep coming, one place has so many connections at most on which nobody
-// has proven who they are, and an API key and an account have so many in all. Where file
-// descriptors run low, idle connections are closed.
+// Package connections keeps strangers and tenants from using up all of the program's connections: request
+// bodies must keep coming, and there are limits for the unauthenticated connections of one place and for all
+// connections of an API key and an account. If file descriptors run low, it closes idle connections.
 package connections

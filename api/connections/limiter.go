@@ -14,12 +14,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// Limits are how many connections may be open. 0 means any number.
+// Limits bound the open connections. 0 means no limit.
 type Limits struct {
-	PerPlace    int // of a tenants.Place on which nobody has proven who they are
+	PerPlace    int // unauthenticated, of a tenants.Place
 	PerKey      int // of an API key or a login
 	PerAccount  int // of the account that owns a workspace, or of the person who is logged in
-	Descriptors int // file descriptors that connections take together, and their requests on the way to a provider
+	Descriptors int // file descriptors of connections and of their requests to a provider
 }
 
 // Limiter bounds the connections of each place, key and account. Behind trusted proxies, whose
@@ -28,7 +28,7 @@ type Limiter struct {
 	limits  Limits
 	trusted []*net.IPNet
 	address func(*http.Request) string
-	refused *prometheus.CounterVec // connections and requests, by the limit that they met
+	refused *prometheus.CounterVec // connections and requests, by the exceeded limit
 
 	mu      sync.Mutex
 	open    map[*entry]struct{} // connections
@@ -37,19 +37,19 @@ type Limiter struct {
 	turn    uint64              // counts the connections that became idle
 }
 
-// NewLimiter returns a Limiter. trusted are the networks of proxies, and address tells where a
-// request comes from.
+// NewLimiter returns a Limiter. trusted are the networks of proxies, and address returns the client's address
+// of a request.
 func NewLimiter(limits Limits, trusted []*net.IPNet, address func(*http.Request) string) *Limiter {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "palimpsest_connections_refused_total", Help: "Connections, and requests on them, that were refused because too many are open.",
 	}, []string{"limit"})
 	for of := OfPlace; of <= OfAll; of++ {
-		refused.WithLabelValues(of.String()) // so that a rate begins at zero
+		refused.WithLabelValues(of.String()) // so that a rate starts at zero
 	}
 	return &Limiter{limits: limits, trusted: trusted, address: address, refused: refused, open: make(map[*entry]struct{}), holders: make(map[any]*holder)}
 }
 
-// Metrics returns what counts the refusals.
+// Metrics returns the counter of refusals.
 func (l *Limiter) Metrics() prometheus.Collector { return l.refused }
 
 // Listen returns a listener that closes connections beyond the limits.
@@ -88,7 +88,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// placeOf returns the place of a connection; false for a trusted proxy's.
+// placeOf returns the place of a connection; false for a trusted proxy.
 func (l *Limiter) placeOf(address net.Addr) (tenants.Place, bool) {
 	from, is := address.(*net.TCPAddr)
 	if !is || l.isTrusted(from.IP) {
@@ -119,13 +119,13 @@ func (t tracked) Close() error {
 	return t.Conn.Close() //nolint:wrapcheck // the server knows it by its type
 }
 
-// Where a context has the connection of a request, and the request itself.
+// Context keys of a request's connection and of the request itself.
 type (
 	connectionKey struct{}
 	visitKey      struct{}
 )
 
-// Context is an http.Server's ConnContext: it lets Handler find the connection.
+// Context is an http.Server's ConnContext, for Handler.
 func Context(ctx context.Context, conn net.Conn) context.Context {
 	if counted, is := conn.(tracked); is {
 		return context.WithValue(ctx, connectionKey{}, counted.entry)
@@ -133,21 +133,21 @@ func Context(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// State is an http.Server's ConnState: it tells which connections are idle.
+// State is an http.Server's ConnState. It tracks idle connections.
 func State(conn net.Conn, state http.ConnState) {
 	if counted, is := conn.(tracked); is && (state == http.StateActive || state == http.StateIdle) {
 		counted.entry.limiter.use(counted.entry, state == http.StateActive)
 	}
 }
 
-// visit is a request as the limiter knows it.
+// visit is the limiter's view of a request.
 type visit struct {
-	entry  *entry // what counts: its connection, or itself if it came through a trusted proxy
+	entry  *entry // the counted entry: its connection, or itself if it came through a trusted proxy
 	header http.Header
 }
 
-// Handler counts the requests of connections, and bounds those that come through trusted proxies
-// by the place that these name.
+// Handler counts the requests of connections, and bounds those through trusted proxies by their forwarded
+// place.
 func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		connection, counted := request.Context().Value(connectionKey{}).(*entry)
@@ -185,9 +185,8 @@ func (l *Limiter) proxied(request *http.Request) (tenants.Place, bool) {
 	return tenants.PlaceOf(l.address(request))
 }
 
-// Admitted says whose a request is: from now on its connection counts as theirs. key is an API key
-// or a login. It returns a TooMany if they have too many in use; the answer then ends
-// the connection.
+// Admitted assigns a request's connection to its key and account. key is an API key or a login. It returns a
+// TooMany if they have too many in use; the answer then ends the connection.
 func Admitted(ctx context.Context, key, account uuid.UUID) error {
 	admitted, is := ctx.Value(visitKey{}).(visit)
 	if !is {

@@ -8,22 +8,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// Who can hold connections beside a tenants.Place.
+// Holders of connections beside a tenants.Place.
 type (
 	keyID     uuid.UUID // an API key or a login
 	accountID uuid.UUID
 )
 
-// entry is what is counted: a connection, or a request that came through a trusted proxy.
+// entry is a counted unit: a connection, or a request that came through a trusted proxy.
 type entry struct {
 	limiter  *Limiter
 	conn     net.Conn // nil for a request
-	proxy    bool     // a trusted proxy's connection: it carries requests of many
-	by       []any    // who holds it, the largest unit last; nobody holds a proxy's
+	proxy    bool     // a trusted proxy's connection, which carries requests of many clients
+	by       []any    // its holders, the largest unit last; empty for a proxy's
 	requests int      // under way
-	busy     bool     // the server works on a request of it, or writes the answer
+	busy     bool     // the server handles a request of it, or writes the answer
 	since    uint64   // the turn in which it became idle
-	gone     bool     // it is counted no longer
+	gone     bool     // no longer counted
 }
 
 // takes returns the descriptors of the entry: a request takes one on its way to a provider.
@@ -37,13 +37,13 @@ func (e *entry) takes() int {
 // isIdle reports whether the entry may be closed.
 func (e *entry) isIdle() bool { return e.conn != nil && !e.busy && e.requests == 0 }
 
-// holder is someone's entries.
+// holder holds the entries of a place, key or account.
 type holder struct {
 	entries map[*entry]struct{}
 	takes   int // descriptors
 }
 
-// enter counts an entry, or says why not.
+// enter counts an entry, or returns the exceeded limit.
 func (l *Limiter) enter(e *entry) (why TooMany, entered bool) {
 	var closing []net.Conn
 	defer func() { closeAll(closing) }()
@@ -64,14 +64,14 @@ func (l *Limiter) enter(e *entry) (why TooMany, entered bool) {
 	return TooMany{}, true
 }
 
-// leave counts an entry no longer. It may be called twice.
+// leave stops counting an entry. It may be called twice.
 func (l *Limiter) leave(e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(e)
 }
 
-// begin counts a request on a connection, or says why not.
+// begin counts a request on a connection, or returns the exceeded limit.
 func (l *Limiter) begin(e *entry) (why TooMany, begun bool) {
 	var closing []net.Conn
 	defer func() { closeAll(closing) }()
@@ -84,7 +84,7 @@ func (l *Limiter) begin(e *entry) (why TooMany, begun bool) {
 	return TooMany{}, true
 }
 
-// end counts the request no longer. The connection is idle only once the server says so, for the
+// end stops counting the request. The connection only becomes idle when the server says so, because the
 // answer may still be on its way.
 func (l *Limiter) end(e *entry) {
 	l.mu.Lock()
@@ -103,15 +103,15 @@ func (l *Limiter) use(e *entry, busy bool) {
 	}
 }
 
-// admit has an entry count as that of a key and its account, or returns a TooMany. If they have too
-// many, their oldest idle connection makes room.
+// admit counts an entry for a key and its account, or returns a TooMany. If they have too many, it closes
+// their oldest idle connection.
 func (l *Limiter) admit(e *entry, key keyID, account accountID) error {
 	var closing []net.Conn
 	defer func() { closeAll(closing) }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.gone {
-		return nil // its request ends by itself
+		return nil // its request ends on its own
 	}
 	for _, bound := range []struct {
 		of    Of
@@ -144,13 +144,13 @@ func (l *Limiter) admit(e *entry, key keyID, account accountID) error {
 	return nil
 }
 
-// hasRoom reports whether there are so many descriptors more.
+// hasRoom reports whether a number of descriptors are free.
 func (l *Limiter) hasRoom(more int) bool {
 	return l.limits.Descriptors == 0 || l.taken+more <= l.limits.Descriptors
 }
 
-// makeRoom counts idle connections no longer where there are not so many descriptors more, and returns
-// them to be closed. It takes some at once, so that not every new connection looks for one.
+// makeRoom frees a number of descriptors, if they are not free: it stops counting idle connections and
+// returns them for closing. It takes several at once, so that not every new connection has to look for one.
 func (l *Limiter) makeRoom(more int) []net.Conn {
 	if l.hasRoom(more) {
 		return nil
@@ -158,8 +158,8 @@ func (l *Limiter) makeRoom(more int) []net.Conn {
 	return l.dropIdle(max(more, l.limits.Descriptors/64))
 }
 
-// shed closes idle connections, whatever is counted: the process has no descriptors left.
-// It reports whether there were any.
+// shed closes idle connections regardless of the counters, because the process has run out of descriptors. It
+// reports whether there were any.
 func (l *Limiter) shed() bool {
 	l.mu.Lock()
 	closing := l.dropIdle(max(1, len(l.open)/16))
@@ -168,8 +168,8 @@ func (l *Limiter) shed() bool {
 	return len(closing) > 0
 }
 
-// dropIdle counts so many idle connections no longer: each time one of who has the most, and of
-// theirs the one that is idle for longest.
+// dropIdle stops counting up to count idle connections. It always picks the holder with the most connections,
+// and the longest idle one among theirs.
 func (l *Limiter) dropIdle(count int) []net.Conn {
 	idle := make(map[any][]*entry)
 	for e := range l.open {
@@ -200,7 +200,7 @@ func (l *Limiter) dropIdle(count int) []net.Conn {
 	return closing
 }
 
-// largest returns who holds the entry; nil for a trusted proxy's connection.
+// largest returns the entry's largest holder; nil for a trusted proxy's connection.
 func (e *entry) largest() any {
 	if len(e.by) == 0 {
 		return nil
@@ -208,7 +208,7 @@ func (e *entry) largest() any {
 	return e.by[len(e.by)-1]
 }
 
-// oldestIdle returns the connection of someone that is idle for longest; nil if all are in use.
+// oldestIdle returns a holder's longest idle connection; nil if all are in use.
 func (l *Limiter) oldestIdle(who any) *entry {
 	var oldest *entry
 	for e := range l.holders[who].entries {
@@ -219,7 +219,7 @@ func (l *Limiter) oldestIdle(who any) *entry {
 	return oldest
 }
 
-// count returns how many entries someone has.
+// count returns a holder's number of entries.
 func (l *Limiter) count(who any) int {
 	if h := l.holders[who]; h != nil {
 		return len(h.entries)
@@ -227,13 +227,13 @@ func (l *Limiter) count(who any) int {
 	return 0
 }
 
-// idle notes that a connection is idle from now on.
+// idle marks a connection as idle.
 func (l *Limiter) idle(e *entry) {
 	l.turn++
 	e.since = l.turn
 }
 
-// weigh counts requests of a connection.
+// weigh changes the number of a connection's requests.
 func (l *Limiter) weigh(e *entry, more int) {
 	e.requests += more
 	l.taken += more
@@ -242,7 +242,7 @@ func (l *Limiter) weigh(e *entry, more int) {
 	}
 }
 
-// hold has an entry count as someone's.
+// hold counts an entry for holders.
 func (l *Limiter) hold(e *entry, by []any) {
 	e.by = by
 	for _, who := range by {
@@ -256,7 +256,7 @@ func (l *Limiter) hold(e *entry, by []any) {
 	}
 }
 
-// release has an entry count as nobody's.
+// release removes an entry from its holders.
 func (l *Limiter) release(e *entry) {
 	for _, who := range e.by {
 		h := l.holders[who]
@@ -268,7 +268,7 @@ func (l *Limiter) release(e *entry) {
 	e.by = nil
 }
 
-// drop counts an entry no longer.
+// drop stops counting an entry.
 func (l *Limiter) drop(e *entry) {
 	if e.gone {
 		return

@@ -10,31 +10,31 @@ import (
 	"palimpsest/tenants"
 )
 
-// Of says whose connections there are too many of.
+// Of is the kind of holder with too many connections.
 type Of int
 
-// Whose connections are bounded.
+// Kinds of holders.
 const (
-	OfPlace   Of = iota // a network, as long as nobody has proven who they are
+	OfPlace   Of = iota // an unauthenticated network
 	OfKey               // an API key or a login
 	OfAccount           // an account
-	OfShare             // an account, which has three quarters of all
+	OfShare             // an account with three quarters of all connections
 	OfAll               // everyone
 )
 
 // String returns the limit's name in metrics.
 func (o Of) String() string { return [...]string{"place", "key", "account", "share", "all"}[o] }
 
-// TooMany says that there are too many connections, and each of them is in use.
+// TooMany is the error for too many connections that are all in use.
 type TooMany struct {
 	Of    Of
-	Limit int // 0 if it depends on how many file descriptors the process has
+	Limit int // 0 if it depends on the process's file descriptors
 }
 
-// retry is after how many seconds to try again.
+// retry is the Retry-After value in seconds.
 const retry = 5
 
-// Error implements error: it says what to do.
+// Error implements error with advice for the client.
 func (e TooMany) Error() string {
 	switch e.Of {
 	case OfPlace:
@@ -66,7 +66,7 @@ func (TooMany) Unwrap() error {
 	return tenants.TooMany{Wait: retry * time.Second, What: "connections with a request under way"}
 }
 
-// body returns the body of the answer, for requests whose format is not known yet.
+// body returns the body of the answer, for requests in a format that is not known yet.
 func (e TooMany) body() string {
 	kind := "rate_limit_error"
 	if e.Of == OfAll {
@@ -84,7 +84,7 @@ func answer(w http.ResponseWriter, err TooMany) {
 	_, _ = w.Write([]byte(err.body()))
 }
 
-// refusal bounds how long it takes to tell a client that it has too many connections.
+// refusal bounds the time for telling a client that it has too many connections.
 const refusal = time.Second
 
 // refuse answers a connection before it is read, and closes it.

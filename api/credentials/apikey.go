@@ -14,10 +14,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and expiry
-// of wanted and returns it with its secret, which nobody can read again. Without
-// scopes it may use the proxy. What the asker can mend is a tenants.Invalid;
-// tenants.ErrDenied and a tenants.Forbidden say that the context's actor may not create it.
+// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and expiry of wanted. It returns
+// the key with its secret, which can't be read again. Without scopes, the key may use the proxy. Errors that
+// the asker can correct are a tenants.Invalid; tenants.ErrDenied and a tenants.Forbidden say that the
+// context's actor may not create it.
 func (s *Service) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
 	if err := s.checkAPIKey(ctx, workspace, &wanted); err != nil {
 		return tenants.APIKey{}, "", err
@@ -30,8 +30,8 @@ func (s *Service) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	return key, secret, nil
 }
 
-// ChangeAPIKey gives a key the name, pipeline, expiry and limits of wanted. It returns
-// tenants.ErrNotFound, and a tenants.Invalid for what the asker can mend.
+// ChangeAPIKey sets the name, pipeline, expiry and limits of a key to those of wanted. It returns
+// tenants.ErrNotFound, and a tenants.Invalid for errors that the asker can correct.
 func (s *Service) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
 	if err := s.checkAPIKey(ctx, tenant, &wanted); err != nil {
 		return err
@@ -39,9 +39,9 @@ func (s *Service) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wante
 	return s.Store.ChangeAPIKey(ctx, tenant, wanted)
 }
 
-// RotateAPIKey gives a key another secret and returns it: nobody can read it again.
-// The one before works for grace, 30 days at most. It returns tenants.ErrNotFound,
-// and a tenants.Invalid for a grace out of range or a key that is revoked.
+// RotateAPIKey gives a key another secret and returns it; it can't be read again. The old secret works for
+// grace, 30 days at most. It returns tenants.ErrNotFound, and a tenants.Invalid for a grace out of range or a
+// revoked key.
 func (s *Service) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (rotation tenants.Rotation, secret string, err error) {
 	if grace < 0 || grace > tenants.MaxGrace {
 		return tenants.Rotation{}, "", tenants.Invalid{Field: "grace", Message: "must be a duration from 0s to 720h, which is 30 days"}
@@ -53,7 +53,7 @@ func (s *Service) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	return rotation, secret, nil
 }
 
-// checkAPIKey completes what is wanted with defaults and checks it.
+// checkAPIKey adds defaults to wanted and checks it.
 func (s *Service) checkAPIKey(ctx context.Context, tenant tenants.Tenant, wanted *tenants.APIKey) error {
 	var err error
 	if wanted.Name, err = checkName(wanted.Name); err != nil {
@@ -82,8 +82,8 @@ func (s *Service) checkAPIKey(ctx context.Context, tenant tenants.Tenant, wanted
 	return err
 }
 
-// checkPipeline checks the settings of a key: one that it is given must not go beyond the
-// rights of the people behind it. The error is a pipeline.Invalid, or one of KeyRights.
+// checkPipeline checks the settings of a key: new ones must not exceed the rights of the people behind it.
+// The error is a pipeline.Invalid, or one of KeyRights.
 func (s *Service) checkPipeline(ctx context.Context, tenant tenants.Tenant, wanted *tenants.APIKey) error {
 	layer := pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline}
 	if _, _, err := modules.Catalog().Resolve(s.config.Defaults, layer); err != nil {

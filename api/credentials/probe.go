@@ -19,14 +19,14 @@ import (
 const (
 	// probeTimeout bounds the test of a provider key.
 	probeTimeout = 15 * time.Second
-	// maxModels bounds the list of models that is read, in bytes.
+	// maxModels bounds the size of the list of models, in bytes.
 	maxModels = 4 << 20
-	// maxSaid bounds what is repeated of a provider's words, in characters.
+	// maxSaid bounds quotes of a provider's words, in characters.
 	maxSaid = 300
 )
 
-// TestProviderKey asks the provider for its models with a stored key and keeps the
-// outcome. A key that does not work is an answer, not an error; tenants.ErrNotFound is one.
+// TestProviderKey asks the provider for its models with a stored key and stores the result. A key that does
+// not work is a result, not an error; tenants.ErrNotFound is one.
 func (s *Service) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
 	keys, err := s.ProviderKeys(ctx, workspace)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Service) TestProviderKey(ctx context.Context, workspace tenants.Workspa
 	return tenants.ProviderKeyTest{}, tenants.ErrNotFound
 }
 
-// check tests a key and keeps what came of it.
+// check tests a key and stores the result.
 func (s *Service) check(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
 	outcome, err := s.probe(ctx, key)
 	if err != nil {
@@ -67,8 +67,7 @@ func (s *Service) probe(ctx context.Context, key tenants.ProviderKey) (tenants.P
 	return outcome, nil
 }
 
-// models asks for the provider's list of models. The status is 0 where no answer
-// came.
+// models requests the provider's list of models. The status is 0 without an answer.
 func (s *Service) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
 	header := http.Header{"Accept": {"application/json"}}
 	if dialect, known := upstream.DialectOf(key.Provider); known {
@@ -86,7 +85,7 @@ func (s *Service) models(ctx context.Context, key tenants.ProviderKey, secret st
 	return response.StatusCode, body, nil
 }
 
-// judged says what an answer to the question for models means.
+// judged turns the answer to a request for models into a test result.
 func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 	outcome := tenants.ProviderKeyTest{Status: status}
 	var answer struct {
@@ -113,7 +112,7 @@ func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 	return outcome
 }
 
-// shorten returns the beginning of what a provider said.
+// shorten returns the beginning of a provider's message.
 func shorten(said string) string {
 	if letters := []rune(said); len(letters) > maxSaid {
 		return string(letters[:maxSaid]) + "…"

@@ -13,13 +13,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// The lengths that a provider's secret may have, in bytes.
+// Bounds of the length of a provider's secret, in bytes.
 const (
 	minSecret = 8
 	maxSecret = 4096
 )
 
-// The bounds of what goes to a key.
+// Bounds of a key's routing settings.
 const (
 	maxPatterns = 200
 	maxPattern  = 200 // characters
@@ -27,13 +27,12 @@ const (
 	maxWait     = 24 * time.Hour
 )
 
-// shown is how many characters of a provider's secret stay readable.
+// shown is how many characters of a provider's secret remain readable.
 const shown = 4
 
-// CreateProviderKey seals and stores a key as it is wanted. Its provider may be a
-// preset's id; what wanted leaves empty is the preset's then. Without a name it has
-// the preset's or the provider's. What the asker can mend is a tenants.Invalid; so is
-// a base URL on a private address, where those are not allowed.
+// CreateProviderKey seals and stores a wanted key. Its provider may be a preset's id; then the preset
+// completes wanted's empty fields. The name defaults to the preset's or the provider's. Errors that the asker
+// can correct are a tenants.Invalid, including a base URL on a private address if those are not allowed.
 func (s *Service) CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
 	key := completed(wanted)
 	key.ID, key.Workspace, key.CreatedAt = uuid.Must(uuid.NewV7()), workspace, s.config.Now()
@@ -51,8 +50,8 @@ func (s *Service) CreateProviderKey(ctx context.Context, workspace tenants.Works
 	return key, nil
 }
 
-// EditProviderKey changes how a key is used. What the asker can mend is a
-// tenants.Invalid; tenants.ErrNotFound says that the workspace has no such key.
+// EditProviderKey changes the use of a key. Errors that the asker can correct are a tenants.Invalid;
+// tenants.ErrNotFound says that the workspace has no such key.
 func (s *Service) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
 	return s.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		key = change.Apply(key)
@@ -60,9 +59,8 @@ func (s *Service) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id
 	})
 }
 
-// ReplaceProviderKey gives a key another secret and, where baseURL is not nil, another
-// place to send it to. Requests that are on their way end with the old one. Its errors
-// are those of EditProviderKey.
+// ReplaceProviderKey gives a key another secret and, unless baseURL is nil, another base URL. Requests in
+// flight end with the old one. Its errors are those of EditProviderKey.
 func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error) {
 	return s.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		if baseURL != nil {
@@ -75,7 +73,7 @@ func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.Work
 	})
 }
 
-// sealed returns a key with a secret, for where it is to be sent.
+// sealed returns a key with its sealed secret, bound to its base URL.
 func (s *Service) sealed(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
 	if err := s.checkBaseURL(key.BaseURL); err != nil {
 		return tenants.ProviderKey{}, err
@@ -92,7 +90,7 @@ func (s *Service) sealed(key tenants.ProviderKey, secret string) (tenants.Provid
 	return key, nil
 }
 
-// completed returns what is wanted with the values of its preset.
+// completed returns wanted with the values of its preset.
 func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
 	key := wanted
 	preset, known := tenants.PresetOf(string(wanted.Provider))
@@ -115,7 +113,7 @@ func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
 	return key
 }
 
-// presetIDs returns what a key's provider may be called in a request.
+// presetIDs lists the accepted names of a key's provider.
 func presetIDs() string {
 	var ids []string
 	for _, preset := range tenants.Presets() {
@@ -124,7 +122,7 @@ func presetIDs() string {
 	return strings.Join(ids, ", ")
 }
 
-// checkProviderKey tidies a key up and checks everything but its secret and its base URL.
+// checkProviderKey normalizes a key and checks everything but its secret and its base URL.
 func checkProviderKey(key *tenants.ProviderKey) error {
 	if !key.Provider.IsKnown() {
 		return tenants.Invalid{Field: "provider", Message: "must be one of " + presetIDs() + "; for another compatible API, the one whose dialect it speaks, with its base_url"}
@@ -157,7 +155,7 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 	return upstream.VerifyHeaders(key.Headers)
 }
 
-// checkBaseURL checks where a key is to be sent.
+// checkBaseURL checks the base URL of a key.
 func (s *Service) checkBaseURL(baseURL string) error {
 	switch {
 	case baseURL == "":
@@ -189,5 +187,5 @@ func checkModels(wanted []string) ([]string, error) {
 	return models, nil
 }
 
-// notInHeader reports whether a character may not stand in a key's header.
+// notInHeader reports whether a character is invalid in a key's header.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }

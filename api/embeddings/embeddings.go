@@ -1,4 +1,4 @@
-// Package embeddings has texts embedded by the workspaces' own providers, at their cost.
+// Package embeddings requests embeddings from the workspaces' own providers, at their cost.
 package embeddings
 
 import (
@@ -23,26 +23,25 @@ import (
 	"palimpsest/tenants"
 )
 
-// embedPause is how long a workspace's provider is not asked for embeddings after it
-// failed to make some.
+// embedPause is how long embeddings pause for a workspace after its provider failed.
 const embedPause = time.Minute
 
-// maxPaused bounds of how many workspaces that is remembered.
+// maxPaused bounds the number of remembered workspaces.
 const maxPaused = 100_000
 
-// Client has texts embedded, and counts what that costs.
+// Client requests embeddings of texts, and counts their cost.
 type Client struct {
 	Config
 
 	failed *localcache.Cache[[16]byte, struct{}] // by workspace
 }
 
-// Config is what a Client works with.
+// Config holds a Client's dependencies.
 type Config struct {
 	Settings *proxysettings.Cache
 	Upstream upstream.Sender
 	Recorder *recorder.Recorder
-	Spent    func(usage wire.Usage, microUSD int64) // hears of every call that was charged
+	Spent    func(usage wire.Usage, microUSD int64) // receives every charged call
 	Now      func() time.Time
 }
 
@@ -65,10 +64,9 @@ func (c *Client) EmbeddingModel(ctx context.Context, workspace tenants.Workspace
 	return pipeline.SettingsOf[rehydrator.Config](config).EmbeddingModel, nil
 }
 
-// Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
-// key of the workspace that takes the model in OpenAI's dialect. It waits as
-// long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil for no key. The
-// errors are archive.ErrNoEmbeddings and those of upstream.Embed.
+// Embed returns a vector for each of 1 to 2048 texts, all of one length, from the workspace's key for the
+// model in OpenAI's dialect. It waits as long as ctx allows. apiKey is charged for the usage; uuid.Nil for no
+// key. The errors are archive.ErrNoEmbeddings and those of upstream.Embed.
 func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
 	if _, failed := c.failed.Get(workspace); failed {
 		return nil, archive.ErrNoEmbeddings
@@ -84,7 +82,7 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 	if err != nil {
 		return nil, err
 	}
-	if redactor != nil { // a question is not from the archive, and the archive may be older than the setting
+	if redactor != nil { // a query is not archived yet, and the archive may be older than the setting
 		clean := make([]string, len(texts))
 		for i, text := range texts {
 			clean[i] = redactor.Text(text)
@@ -100,7 +98,7 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 	embedded, err := upstream.Embed(ctx, c.Upstream, target, model, texts)
 	span.Int(spans.InputTokens, embedded.Tokens)
 	overrides, unknown := c.Settings.Overrides(ctx, workspace, target.KeyID)
-	if unknown != nil { // what was read to find the target is forgotten, and the database is away
+	if unknown != nil { // the cached settings have expired, and the database is away
 		overrides = tokens.Overrides{}
 	}
 	c.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at, costOf(model, embedded.Tokens, overrides))
@@ -111,7 +109,7 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 	return embedded.Vectors, nil
 }
 
-// charge counts what embeddings cost for their workspace.
+// charge records the cost of embeddings for their workspace.
 func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.UUID, model string, count int, at time.Time, cost int64) {
 	if count == 0 {
 		return
@@ -127,9 +125,9 @@ func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.
 	}))
 }
 
-// costOf returns what embeddings cost at the workspace's own price, or else at OpenAI's list prices
-// (https://platform.openai.com/docs/pricing), in millionths of a US dollar, rounded
-// up; 0 for a model whose price is not known.
+// costOf returns the cost of embeddings at the workspace's own price, otherwise at OpenAI's list prices
+// (https://platform.openai.com/docs/pricing), in millionths of a US dollar, rounded up. It is 0 for a model
+// without a known price.
 func costOf(model string, count int, overrides tokens.Overrides) int64 {
 	price := 0.0 // US dollars for a million tokens
 	switch model {

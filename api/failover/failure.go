@@ -12,14 +12,14 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Failure is why a key did not answer.
+// Failure says why a key did not answer.
 type Failure struct {
-	Reason    string        // "429", "overloaded_error", "unreachable" …: short, the same for the same cause
-	Wait      time.Duration // that the provider asked for; 0 if it named none
+	Reason    string        // "429", "overloaded_error", "unreachable" …: short, and stable for a cause
+	Wait      time.Duration // requested by the provider; 0 if absent
 	IsRefused bool          // the provider refuses the key, or it has no credit left
 }
 
-// OfError returns why no answer came; ok is false if another key would not have answered either.
+// OfError returns why no answer came; ok is false if another key would have failed too.
 func OfError(err error) (_ Failure, ok bool) {
 	switch {
 	case errors.Is(err, upstream.ErrLate):
@@ -33,8 +33,8 @@ func OfError(err error) (_ Failure, ok bool) {
 	}
 }
 
-// OfAnswer returns why an answer is a failure of its key and not of its request; ok is false if it isn't.
-// head is the beginning of its body in plain, if it is an error.
+// OfAnswer returns why an answer is a failure of its key, not of its request; ok is false if it isn't. head
+// is the decoded beginning of its body, if it is an error.
 func OfAnswer(response *http.Response, head []byte, now time.Time) (failure Failure, ok bool) {
 	status := response.StatusCode
 	failure = Failure{Reason: strconv.Itoa(status), Wait: retryAfter(response.Header, now)}
@@ -52,7 +52,7 @@ func OfAnswer(response *http.Response, head []byte, now time.Time) (failure Fail
 	}
 }
 
-// hasNoCredit reports whether an error says that the account has used up what it paid for: OpenAI's code
+// hasNoCredit reports whether an error says that the account has used up its paid credit: OpenAI's code
 // insufficient_quota comes with status 429, Anthropic's sentence with 400.
 func hasNoCredit(head []byte) bool {
 	return bytes.Contains(head, []byte(`"insufficient_quota"`)) || bytes.Contains(head, []byte("credit balance is too low"))
@@ -68,7 +68,7 @@ func InStream(kind string) (_ Failure, ok bool) {
 	}
 }
 
-// retryAfter returns how long an answer asks to wait: by retry-after-ms, or retry-after in seconds or as a
+// retryAfter returns the wait that an answer requests: by retry-after-ms, or retry-after in seconds or as a
 // date (RFC 9110, section 10.2.3).
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if milliseconds, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && milliseconds > 0 {
@@ -85,17 +85,16 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 }
 
 const (
-	// waitMicroUSD is what a second of waiting is taken to cost, in millionths of a US dollar: an hour of
-	// an engineer for 36 dollars.
+	// waitMicroUSD is the assumed cost of a second of waiting, in millionths of a US dollar: an hour of an
+	// engineer for 36 dollars.
 	waitMicroUSD = 10_000
 
 	// longestWait bounds how long a request waits for its own key.
 	longestWait = time.Minute
 )
 
-// WorthWaiting reports whether waiting as long as a provider asks for costs less than having another
-// account write so many tokens of a prompt to its cache that this one reads. patience is how long the
-// client waits; 0 if it doesn't say.
+// WorthWaiting reports whether the wait that a provider requests costs less than having another account write
+// the prompt's cached tokens to its cache. patience is how long the client waits; 0 if unknown.
 func WorthWaiting(failure Failure, cached int, price tokens.Price, patience time.Duration) bool {
 	if failure.Wait == 0 || failure.IsRefused || failure.Wait > longestWait || patience > 0 && failure.Wait > patience/2 {
 		return false
@@ -103,8 +102,8 @@ func WorthWaiting(failure Failure, cached int, price tokens.Price, patience time
 	return failure.Wait.Seconds()*waitMicroUSD < float64(RewriteMicroUSD(cached, price))
 }
 
-// RewriteMicroUSD returns what it costs to send so many tokens again in place of reading them from a cache,
-// in millionths of a US dollar.
+// RewriteMicroUSD returns the extra cost of sending tokens again instead of reading them from a cache, in
+// millionths of a US dollar.
 func RewriteMicroUSD(cached int, price tokens.Price) int64 {
 	return max(price.MicroUSD(cached, 0, 0, 0, 0), price.MicroUSD(0, 0, cached, 0, 0)) - price.MicroUSD(0, cached, 0, 0, 0)
 }

@@ -1,6 +1,6 @@
-// Package failover decides which of several provider keys takes a request: it remembers which ones
-// failed and until when they are left alone, and how much of their rate limits is left. What it knows is
-// this process's own; which key has a session in its cache is stored with the session.
+// Package failover decides which of several provider keys takes a request: it remembers the failed keys and
+// the end of their pauses, and the rest of each key's rate limits. This state belongs to this process alone;
+// the key with a session's cache is stored with the session.
 package failover
 
 import (
@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound how long a key is left alone that failed without saying for how
-	// long: twice as long after each failure in a row.
+	// firstPause and longestPause bound the pause of a key that failed without a Retry-After. It doubles
+	// after each failure in a row.
 	firstPause   = 2 * time.Second
 	longestPause = time.Minute
 
-	// refusedPause is how long a key is left alone that its provider refuses or that has no credit left.
+	// refusedPause is the pause of a key that its provider rejects or that has no credit left.
 	refusedPause = 5 * time.Minute
 
-	// longestAsked bounds how long a provider can have its key left alone.
+	// longestAsked bounds a pause that a provider requests.
 	longestAsked = 10 * time.Minute
 
 	// scarce is the share of a rate limit below which a key gets no new sessions if another has more left.
 	scarce = 0.1
 
-	// maxKeys is of how many keys something is remembered.
+	// maxKeys bounds the number of remembered keys.
 	maxKeys = 1 << 16
 )
 
-// Keys remembers how provider keys work. It is safe for concurrent use.
+// Keys remembers which provider keys work. It is safe for concurrent use.
 type Keys struct {
 	now   func() time.Time
 	sleep func(ctx context.Context, wait time.Duration) error
@@ -48,15 +48,15 @@ type Keys struct {
 	keys *localcache.Cache[[16]byte, *state]
 }
 
-// state is what is known of one key.
+// state holds the facts about one key.
 type state struct {
 	failures int       // in a row
-	until    time.Time // it is left alone
+	until    time.Time // end of its pause
 	left     float64   // share of its tightest rate limit, 0 to 1
-	resets   time.Time // left is believed until then
+	resets   time.Time // until when left is valid
 }
 
-// New returns Keys by a clock and a sleep that ends early with its context.
+// New returns Keys with a clock and a sleep that ends early with its context.
 func New(now func() time.Time, sleep func(ctx context.Context, wait time.Duration) error) (*Keys, error) {
 	keys, err := localcache.New[[16]byte](localcache.Options[*state]{MaximumSize: maxKeys})
 	if err != nil {
@@ -77,7 +77,7 @@ func Sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// idOf names a provider key with its secret: a new secret starts from nothing.
+// idOf identifies a provider key with its secret, so that a new secret starts without a history.
 func idOf(target upstream.Target) [16]byte {
 	return xxh3.HashString128(target.KeyID.String() + target.Key).Bytes()
 }
@@ -92,7 +92,7 @@ func (k *Keys) of(target upstream.Target) *state {
 	return fresh
 }
 
-// Failed notes that a key did not answer a request, for a reason that another key may not have.
+// Failed notes that a key did not answer a request, for a reason that may not affect other keys.
 func (k *Keys) Failed(target upstream.Target, failure Failure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +108,7 @@ func (k *Keys) Failed(target upstream.Target, failure Failure) {
 	known.until = k.now().Add(pause)
 }
 
-// Answered notes that a key answered a request, and what the answer says of its rate limits.
+// Answered notes that a key answered a request, and reads the rate limits from the answer's header.
 func (k *Keys) Answered(target upstream.Target, header http.Header) {
 	left, resets := rateLimits(header, k.now())
 	k.mu.Lock()
@@ -118,16 +118,16 @@ func (k *Keys) Answered(target upstream.Target, header http.Header) {
 	known.left, known.resets = left, resets
 }
 
-// Works reports whether a key is not left alone.
+// Works reports whether a key is not paused.
 func (k *Keys) Works(target upstream.Target) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.now().Before(k.of(target).until)
 }
 
-// Spread returns the place among targets, which are equally good, of the one for a new session: by the hash
-// of its id, so that all processes choose the same, among those that work and have enough of their rate
-// limits left; else the one with most left.
+// Spread picks the target for a new session among equally good ones, and returns its place. It chooses by the
+// hash of the session's id, so that all processes choose the same, among the working targets with enough of
+// their rate limits left; otherwise it picks the one with most left.
 func (k *Keys) Spread(targets []upstream.Target, session uuid.UUID) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,9 +158,10 @@ func (k *Keys) Spread(targets []upstream.Target, session uuid.UUID) int {
 // Wait sleeps until a wait is over, or returns the context's error.
 func (k *Keys) Wait(ctx context.Context, wait time.Duration) error { return k.sleep(ctx, wait) }
 
-// rateLimits returns which share of the tightest rate limit an answer says is left, and until when that is
-// believed: Anthropic's anthropic-ratelimit-*-remaining and -limit, OpenAI's x-ratelimit-remaining-* and
-// x-ratelimit-limit-* (https://docs.claude.com/en/api/rate-limits, https://platform.openai.com/docs/guides/rate-limits).
+// rateLimits returns the remaining share of the tightest rate limit in an answer, and when this value
+// expires: Anthropic's anthropic-ratelimit-*-remaining and -limit, OpenAI's x-ratelimit-remaining-* and
+// x-ratelimit-limit-* (https://docs.claude.com/en/api/rate-limits,
+// https://platform.openai.com/docs/guides/rate-limits).
 func rateLimits(header http.Header, now time.Time) (left float64, resets time.Time) {
 	left = 1
 	for name, values := range header {

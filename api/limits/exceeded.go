@@ -7,10 +7,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Kind is what is limited.
+// Kind is the kind of a limit.
 type Kind int
 
-// The kinds of limits, in the order of the codes that Redis answers.
+// The kinds of limits, numbered as in the Redis scripts.
 const (
 	None Kind = iota
 	Requests
@@ -18,26 +18,24 @@ const (
 	Concurrency
 	DayBudget
 	MonthBudget
-	HeldBudget // of a day or a month: requests under way may cost what is left of it
+	HeldBudget // of a day or a month: requests under way may use up the rest of it
 )
 
-// String returns the kind as metrics name it.
+// String returns the kind's name in metrics.
 func (k Kind) String() string {
 	return [...]string{"none", "requests", "tokens", "concurrency", "day_budget", "month_budget", "held_budget"}[k]
 }
 
-// Exceeded says which limit a request meets.
+// Exceeded is the error for a request over a limit.
 type Exceeded struct {
 	Kind    Kind
-	Subject Subject // whose limit it is
+	Subject Subject // owner of the limit
 	Quota   tenants.Quota
 
-	// Wait is how long until the limit lets something pass again; 0 if unknown,
-	// or it never will.
+	// Wait is how long until the limit allows requests again; 0 if unknown or never.
 	Wait time.Duration
 
-	// Asked is how many tokens were asked for at once where they are more than the
-	// limit ever lets pass; else 0.
+	// Asked is the requested number of tokens if it is more than the limit ever allows; otherwise 0.
 	Asked int
 }
 

@@ -16,45 +16,43 @@ import (
 )
 
 const (
-	// DefaultPatience is how long a request waits for Redis unless the config says so.
+	// DefaultPatience is the default of Config.Patience.
 	DefaultPatience = 100 * time.Millisecond
 
-	// outage is how long Redis is not asked after it did not answer.
+	// outage is how long Redis is skipped after it did not answer.
 	outage = time.Second
 
-	// upkeepEvery is how often leases are renewed and spend is read again.
+	// upkeepEvery is the interval for renewing leases and reading spend.
 	upkeepEvery = lease / 3
 
-	// idle is how long a subject is remembered that is not used. Its rates have
-	// recovered by then.
+	// idle is how long an unused subject is remembered. Its rates have recovered by then.
 	idle = 10 * time.Minute
 
 	loadTimeout = 2 * time.Second
 )
 
-// Config is what a Limiter works with.
+// Config holds a Limiter's settings and dependencies.
 type Config struct {
-	// Spend returns what someone of a workspace has cost, in millionths of a dollar,
-	// since a day and since a month began.
+	// Spend returns the cost of a spender of a workspace, in millionths of a dollar, since a day and since a
+	// month began.
 	Spend func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error)
 
-	// Redis is where replicas count together; nil: each counts by itself. Its
-	// calls must end with their context.
+	// Redis holds the counters that replicas share; if nil, each counts alone. Its calls must end with their
+	// context.
 	Redis redis.UniversalClient
 
-	// Patience is how long a request waits for Redis; 0: DefaultPatience.
+	// Patience is how long a request waits for Redis; 0 means DefaultPatience.
 	Patience time.Duration
 
-	// Alone is called for each decision that one replica makes by itself because
-	// Redis does not answer; nil if no one.
+	// Alone is optional. It is called for each decision that one replica makes alone because Redis does not
+	// answer.
 	Alone func()
 
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }
 
-// Limiter lets requests begin as far as their subjects' limits allow. A subject
-// without limits costs nothing.
+// Limiter admits requests within their subjects' limits. A subject without limits costs no work.
 type Limiter struct {
 	config  Config
 	local   *local
@@ -63,14 +61,14 @@ type Limiter struct {
 	loading singleflight.Group
 
 	mu   sync.Mutex
-	live map[*Ticket][]place // under way, with what each has in Redis
+	live map[*Ticket][]place // under way, with their places in Redis
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
 }
 
-// New returns a Limiter that is not started yet.
+// New returns a Limiter without starting it.
 func New(config Config) *Limiter {
 	if config.Alone == nil {
 		config.Alone = func() {}
@@ -89,7 +87,7 @@ func New(config Config) *Limiter {
 	return l
 }
 
-// Start renews what is under way and reads what is spent, again and again.
+// Start runs Upkeep periodically.
 func (l *Limiter) Start() {
 	l.stopped.Go(func() {
 		ticker := time.NewTicker(upkeepEvery)
@@ -105,15 +103,14 @@ func (l *Limiter) Start() {
 	})
 }
 
-// Stop ends what Start began. It may be called twice, and without Start.
+// Stop ends the work of Start. It may be called twice, and without Start.
 func (l *Limiter) Stop() {
 	l.once.Do(func() { close(l.stop) })
 	l.stopped.Wait()
 }
 
-// Admit lets a request begin that is held by the limits of some subjects, the narrowest
-// first, or returns an Exceeded. The ticket is there in both cases; the caller settles
-// it. Of subjects without a quota nothing is counted.
+// Admit admits a request under the limits of some subjects, the narrowest first, or returns an Exceeded. It
+// returns a ticket in both cases, which the caller settles. Subjects without a quota are not counted.
 func (l *Limiter) Admit(ctx context.Context, held ...Held) (*Ticket, error) {
 	ticket := &Ticket{held: limited(held)}
 	if len(ticket.held) == 0 {
@@ -136,13 +133,13 @@ func (l *Limiter) Admit(ctx context.Context, held ...Held) (*Ticket, error) {
 	return ticket, nil
 }
 
-// Join has a request that has begun be held by more limits, or returns an Exceeded.
+// Join adds limits to a request that has begun, or returns an Exceeded.
 func (l *Limiter) Join(ctx context.Context, ticket *Ticket, held ...Held) (err error) {
 	ticket.also, err = l.Admit(ctx, held...)
 	return err
 }
 
-// admitShared asks Redis, if there is one that answers.
+// admitShared asks Redis, if it is configured and answers.
 func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known []spend) (verdict, bool) {
 	var result verdict
 	isShared := l.ask(ctx, func(ctx context.Context) (err error) {
@@ -156,21 +153,21 @@ func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known []spend
 		return verdict{}, false
 	}
 	if result.kind == None {
-		// Both counters are kept up to date: Redis may be gone at the next request.
+		// Both counters are kept up to date, because Redis may be gone at the next request.
 		l.local.note(ticket.held, ticket.at, result.spend)
 		l.hold(ticket)
 	}
 	return result, true
 }
 
-// ask calls Redis; false if it does not exist, or if it does not answer. It is not asked
-// again for a moment then.
+// ask calls Redis. It returns false without Redis, or if Redis does not answer; then it skips Redis for a
+// moment.
 func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) bool {
 	now := l.config.Now()
 	if l.shared == nil || now.UnixNano() < l.down.Load() {
 		return false
 	}
-	// What is counted is counted for a client that has left too.
+	// Counting continues after the client has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.Patience)
 	defer cancel()
 	if err := call(ctx); err != nil {
@@ -181,8 +178,7 @@ func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) boo
 	return true
 }
 
-// warm returns what a subject is known to have spent. The database is asked once,
-// and then in the background.
+// warm returns a subject's known spend. It queries the database the first time, and in the background later.
 func (l *Limiter) warm(ctx context.Context, held Held, now time.Time) spend {
 	if !held.Quota.HasBudget() {
 		return spend{}.at(now)
@@ -200,8 +196,8 @@ func (l *Limiter) warm(ctx context.Context, held Held, now time.Time) spend {
 	return known
 }
 
-// load reads what a subject has spent. Requests do not fail where it cannot be read:
-// they count from what is known.
+// load reads a subject's spend. Requests don't fail if it can't be read, because they count from the known
+// spend.
 func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -214,8 +210,8 @@ func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 	l.local.learn(subject, known)
 }
 
-// Upkeep renews what is under way, reads again what subjects with a budget have
-// spent, and forgets those that are not used. Start calls it every half a minute.
+// Upkeep renews requests under way, reads the spend of subjects with a budget again, and forgets unused ones.
+// Start calls it every half a minute.
 func (l *Limiter) Upkeep(ctx context.Context) {
 	now := l.config.Now()
 	if places := l.running(); len(places) > 0 && l.shared != nil {
@@ -230,8 +226,8 @@ func (l *Limiter) Upkeep(ctx context.Context) {
 	}
 }
 
-// Release lets go of what requests of a process that runs no more held, which are
-// recorded by now. places are what Ticket.Places returned.
+// Release frees the places of requests whose process has ended, because the requests are recorded by now.
+// places is the result of Ticket.Places.
 func (l *Limiter) Release(ctx context.Context, places []string) {
 	if len(places) == 0 {
 		return
@@ -239,7 +235,7 @@ func (l *Limiter) Release(ctx context.Context, places []string) {
 	l.ask(ctx, func(ctx context.Context) error { return l.shared.release(ctx, places) })
 }
 
-// hold remembers what a request has in Redis; nothing of one that has nothing there.
+// hold remembers a request's places in Redis, if it has any.
 func (l *Limiter) hold(ticket *Ticket) {
 	var places []place
 	for _, held := range ticket.held {
@@ -255,7 +251,7 @@ func (l *Limiter) hold(ticket *Ticket) {
 	}
 }
 
-// running returns what all requests under way have in Redis.
+// running returns the places of all requests under way in Redis.
 func (l *Limiter) running() []place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,24 +13,24 @@ type local struct {
 	subjects map[Subject]*use
 }
 
-// use is what a subject has used.
+// use is a subject's usage.
 type use struct {
 	requests, tokens rate
-	running          int // with a place of those that run at once
+	running          int // concurrent requests
 	spend            spend
 	held             int64     // millionths of a dollar that requests under way may cost
-	loaded           bool      // the database was asked for spend
-	used             time.Time // last asked for
-	hasBudget        bool      // spend is to be kept up to date
+	loaded           bool      // spend includes the database's
+	used             time.Time // last access
+	hasBudget        bool      // keep spend up to date
 }
 
-// spend is what was spent in the day and the month of a moment.
+// spend is the spend in the day and the month of a moment.
 type spend struct {
 	day, month           time.Time // when they began
 	dayMicro, monthMicro int64     // millionths of a dollar
 }
 
-// at returns the spend as it stands at a moment: a new day or month begins empty.
+// at returns the spend at a moment: a new day or month starts at zero.
 func (s spend) at(now time.Time) spend {
 	day, month := tenants.SpendSpan(now)
 	if !s.month.Equal(month) {
@@ -42,7 +42,7 @@ func (s spend) at(now time.Time) spend {
 	return s
 }
 
-// atLeast raises a spend to what someone else knows of the same day and month.
+// atLeast raises a spend to another counter's value for the same day and month.
 func (s spend) atLeast(other spend) spend {
 	if s.day.Equal(other.day) {
 		s.dayMicro = max(s.dayMicro, other.dayMicro)
@@ -53,7 +53,7 @@ func (s spend) atLeast(other spend) spend {
 	return s
 }
 
-// add counts what a request that arrived at a moment has cost.
+// add adds the cost of a request that arrived at a moment.
 func (s spend) add(at time.Time, micro int64) spend {
 	day, month := tenants.SpendSpan(at)
 	if s.day.Equal(day) {
@@ -67,7 +67,7 @@ func (s spend) add(at time.Time, micro int64) spend {
 
 func newLocal() *local { return &local{subjects: make(map[Subject]*use)} }
 
-// of returns what a subject has used, as it stands now. The caller holds the lock.
+// of returns a subject's usage now. The caller holds the lock.
 func (l *local) of(held Held, now time.Time) *use {
 	found, known := l.subjects[held.Subject]
 	if !known {
@@ -79,8 +79,7 @@ func (l *local) of(held Held, now time.Time) *use {
 	return found
 }
 
-// admit lets a request begin, or says which limit it meets. It counts it if it
-// begins.
+// admit counts and admits a request, or returns the exceeded limit.
 func (l *local) admit(all []Held, now time.Time) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +94,7 @@ func (l *local) admit(all []Held, now time.Time) verdict {
 	return result
 }
 
-// first returns the first limit that any of some subjects meets.
+// first returns the first exceeded limit among the subjects.
 func (l *local) first(all []Held, meets func(Held) (Kind, time.Duration)) verdict {
 	for i, held := range all {
 		if kind, wait := meets(held); kind != None {
@@ -105,7 +104,7 @@ func (l *local) first(all []Held, meets func(Held) (Kind, time.Duration)) verdic
 	return verdict{}
 }
 
-// note counts a request that another counter let begin.
+// note counts a request that another counter admitted.
 func (l *local) note(all []Held, now time.Time, known []spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +124,7 @@ func (u *use) count(quota tenants.Quota, now time.Time) {
 	}
 }
 
-// meets returns the limit that one more request meets, the longest lasting first.
+// meets returns the limit that another request would exceed, the longest lasting first.
 func (u *use) meets(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
 	if kind, wait := u.spends(quota, now); kind == MonthBudget || kind == DayBudget {
 		return kind, wait
@@ -146,7 +145,7 @@ func (u *use) meets(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
 	return None, 0
 }
 
-// left returns what is left of each limit.
+// left returns the rest of each limit.
 func (u *use) left(quota tenants.Quota, now time.Time) Remaining {
 	left := Remaining{
 		Concurrency: max(0, quota.Concurrency-u.running),
@@ -161,8 +160,8 @@ func (u *use) left(quota tenants.Quota, now time.Time) Remaining {
 	return left
 }
 
-// take counts tokens and holds so much of the budgets, if all of it fits, or else says
-// which limit is met. What requests of the day before hold counts too.
+// take counts tokens and holds a part of the budgets if all of it fits, otherwise it returns the limit that
+// doesn't allow it. Holds of requests from the day before count too.
 func (l *local) take(all []Held, now time.Time, asked claim) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +178,7 @@ func (l *local) take(all []Held, now time.Time, asked claim) verdict {
 	return result
 }
 
-// fits returns the limit that a claim meets.
+// fits returns the limit that a claim would exceed.
 func (u *use) fits(quota tenants.Quota, now time.Time, asked claim) (Kind, time.Duration) {
 	if asked.micro > 0 {
 		if kind, wait := u.spends(quota, now); kind != None {
@@ -194,7 +193,7 @@ func (u *use) fits(quota tenants.Quota, now time.Time, asked claim) (Kind, time.
 	return None, 0
 }
 
-// spends returns the budget that one more request meets.
+// spends returns the budget that another request would exceed.
 func (u *use) spends(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
 	switch month, day := quota.MonthMicroUSD, quota.DayMicroUSD; {
 	case month > 0 && u.spend.monthMicro >= month:
@@ -214,8 +213,8 @@ func (u *use) take(quota tenants.Quota, now time.Time, asked claim) {
 	}
 }
 
-// settle ends a request: n more tokens than were taken, and what it has cost unless
-// another counter knows the sums.
+// settle ends a request: it adds n more tokens than were taken, and the cost unless another counter knows the
+// sums.
 func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known []spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +235,7 @@ func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known 
 	}
 }
 
-// owe counts what another counter let pass.
+// owe counts a request that another counter admitted.
 func (l *local) owe(all []Held, now time.Time, asked claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +244,7 @@ func (l *local) owe(all []Held, now time.Time, asked claim) {
 	}
 }
 
-// spent returns what a subject has spent as far as is known, and whether the
-// database was asked.
+// spent returns a subject's known spend, and whether it includes the database's.
 func (l *local) spent(held Held, now time.Time) (spend, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +252,7 @@ func (l *local) spent(held Held, now time.Time) (spend, bool) {
 	return u.spend, u.loaded
 }
 
-// known returns what each of some subjects has spent as far as is known.
+// known returns the known spend of each subject.
 func (l *local) known(all []Held, now time.Time) []spend {
 	known := make([]spend, len(all))
 	for i, held := range all {
@@ -263,8 +261,7 @@ func (l *local) known(all []Held, now time.Time) []spend {
 	return known
 }
 
-// learn takes in what the database says was spent. An answer about the day before
-// leaves the spend of today as it is.
+// learn merges the database's spend. An answer about the day before doesn't change the spend of today.
 func (l *local) learn(subject Subject, known spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,8 +270,7 @@ func (l *local) learn(subject Subject, known spend) {
 	}
 }
 
-// budgets returns the subjects whose spend is to be kept up to date, and forgets
-// those that were not used for a while.
+// budgets returns the subjects whose spend has to be kept up to date, and forgets unused ones.
 func (l *local) budgets(now time.Time) []Subject {
 	l.mu.Lock()
 	defer l.mu.Unlock()

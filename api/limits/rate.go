@@ -2,19 +2,19 @@ package limits
 
 import "time"
 
-// window is what rates are counted in.
+// window is the time span of rates.
 const window = time.Minute
 
-// rate is where a subject stands with a rate: the theoretical time at which the next
-// event would arrive if they came evenly.
+// rate is a subject's state for a rate: the theoretical time at which the next event would arrive if they
+// came evenly.
 type rate struct{ next time.Time }
 
-// wait returns how long until n more events fit into a limit; 0: they fit now.
+// wait returns how long until n more events fit into a limit; 0 if they fit now.
 func (r rate) wait(now time.Time, limit, n int) time.Duration {
 	return max(0, later(r.next, now).Add(time.Duration(n)*interval(limit)).Sub(now.Add(window)))
 }
 
-// add counts n events, whether they fit or not; fewer than none takes some back.
+// add counts n events, even beyond the limit; a negative n takes some back.
 func (r rate) add(now time.Time, limit, n int) rate {
 	return rate{next: later(r.next, now).Add(time.Duration(n) * interval(limit))}
 }

@@ -12,18 +12,18 @@ import (
 	"palimpsest/tenants"
 )
 
-// lease is how long a request counts as under way in Redis unless its replica says
-// again that it is: one that was killed must not hold its place for ever.
+// lease is how long a request counts as under way in Redis unless its replica renews it, so that the requests
+// of a killed replica free their places.
 const lease = 90 * time.Second
 
-// How long spend is kept in Redis: longer than its day and month last.
+// How long spend is kept in Redis: longer than its day and month.
 const (
 	dayKept   = 48 * time.Hour
 	monthKept = 33 * 24 * time.Hour
 )
 
-// shared counts in Redis, for all replicas together. Each call is one script, and
-// so one step for all replicas. Time is that of Redis.
+// shared counts in Redis, for all replicas together. Each call is one script, and therefore atomic. Time is
+// that of Redis.
 type shared struct {
 	client              redis.UniversalClient
 	admission, claiming *redis.Script
@@ -38,15 +38,14 @@ func newShared(client redis.UniversalClient) *shared {
 	}
 }
 
-// Each script gets the keys of each subject, in the order of names, and behind eight
-// arguments that hold for all of them: a minute's requests and tokens, concurrency, day,
-// month, and what is known to be spent of the day and of the month. Numbers are written
-// in full: Lua would round large ones. Times are microseconds.
+// Each script gets the keys of each subject, in the order of names. Its arguments are eight common ones, then
+// for each subject: a minute's requests and tokens, concurrency, day, month, and the known spend of the day
+// and of the month. Numbers are written in full because Lua would round large ones. Times are microseconds.
 //
-// What a request holds has a place that ends with how much, with the time until which
-// its replica says that it is under way. What nobody renews is charged: the provider may
-// have worked on it. Its place stays for a day with the time of that, below zero, for a
-// replica that was only slow.
+// The place of a request in the held set ends with its amount. Its score is the time until which its replica
+// says that the request is under way. A place that isn't renewed in time is charged, because the provider may
+// have worked on the request. It stays for a day with the negative time of the charge, for the case that its
+// replica was only slow.
 //
 //nolint:dupword // Lua
 const clockScript = `
@@ -193,13 +192,13 @@ end
 return answer
 `
 
-// What has been charged meanwhile stays so until it is settled.
+// A request that has been charged in the meantime stays charged until it is settled.
 const renewScript = `
 if tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0') > 0 then redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) end
 `
 
-// run runs a script for the subjects of a ticket. known is what this replica knows each of
-// them to have spent: Redis may know less, after a restart.
+// run runs a script for the subjects of a ticket. known is the spend of each of them as known to this
+// replica, since Redis may know less after a restart.
 func (s *shared) run(ctx context.Context, script *redis.Script, ticket *Ticket, known []spend, prompt, answers int, place string, cost int64, count int) ([]int64, error) {
 	keys := make([]string, 0, 6*len(ticket.held))
 	arguments := append(make([]any, 0, 8+7*len(ticket.held)),
@@ -212,7 +211,7 @@ func (s *shared) run(ctx context.Context, script *redis.Script, ticket *Ticket, 
 	return numbers(script.Run(ctx, s.client, keys, arguments...), count)
 }
 
-// admit lets a request begin or says which limit it meets.
+// admit admits a request or returns the exceeded limit.
 func (s *shared) admit(ctx context.Context, ticket *Ticket, known []spend) (verdict, error) {
 	answer, err := s.run(ctx, s.admission, ticket, known, 0, 0, ticket.place(), 0, 3+5*len(ticket.held))
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *shared) admit(ctx context.Context, ticket *Ticket, known []spend) (verd
 	return result.until(ticket.at)
 }
 
-// until completes a verdict of Redis with how long a budget is used up.
+// until adds to a verdict of Redis how long a budget is used up.
 func (v verdict) until(now time.Time) (verdict, error) {
 	switch v.kind {
 	case None, Requests, Tokens, Concurrency, HeldBudget:
@@ -246,8 +245,8 @@ func (v verdict) until(now time.Time) (verdict, error) {
 	return v, nil
 }
 
-// take counts tokens and holds so much of the budgets, if all of it fits, or else says
-// which limit is met.
+// take counts tokens and holds a part of the budgets if all of it fits, otherwise it returns the exceeded
+// limit.
 func (s *shared) take(ctx context.Context, ticket *Ticket, asked claim, known []spend) (verdict, error) {
 	place := placeOf(ticket.id, asked.micro)
 	answer, err := s.run(ctx, s.claiming, ticket, known, asked.prompt, asked.answers, place, 0, 3+len(ticket.held))
@@ -261,8 +260,8 @@ func (s *shared) take(ctx context.Context, ticket *Ticket, asked claim, known []
 	return result.until(ticket.at)
 }
 
-// settle ends a request and returns what each of its subjects has spent with it. before
-// is what this replica knows to be spent without it.
+// settle ends a request and returns the spend of each of its subjects including it. before is the spend
+// without it, as known to this replica.
 func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64, before []spend) ([]spend, error) {
 	answer, err := s.run(ctx, s.settling, ticket, before, n, 0, ticket.place(), micro, 2*len(ticket.held))
 	if err != nil {
@@ -276,7 +275,7 @@ func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64,
 	return known, nil
 }
 
-// release takes places away, each behind the key where it stands.
+// release removes places. Each follows its key in the list.
 func (s *shared) release(ctx context.Context, places []string) error {
 	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := 0; i+1 < len(places); i += 2 {
@@ -290,7 +289,7 @@ func (s *shared) release(ctx context.Context, places []string) error {
 	return nil
 }
 
-// place is what a request under way has in Redis of one subject.
+// place is a request's place in Redis under one subject.
 type place struct {
 	names  names
 	ticket string
@@ -298,7 +297,7 @@ type place struct {
 	isHeld bool
 }
 
-// place returns what stands for the request among what is held.
+// place returns the request's member of the held set.
 func (t *Ticket) place() string {
 	if !t.shared {
 		return placeOf(t.id, 0)
@@ -306,12 +305,12 @@ func (t *Ticket) place() string {
 	return placeOf(t.id, t.claim.micro)
 }
 
-// placeOf returns what stands for a request among what is held. It ends with how much.
+// placeOf returns a request's member of the held set. It ends with the held amount.
 func placeOf(ticket uuid.UUID, micro int64) string {
 	return ticket.String() + ":" + strconv.FormatInt(micro, 10)
 }
 
-// renew says that requests are still under way.
+// renew extends the leases of requests under way.
 func (s *shared) renew(ctx context.Context, places []place) error {
 	if len(places) == 0 {
 		return nil
@@ -337,8 +336,8 @@ func (s *shared) renew(ctx context.Context, places []place) error {
 	return nil
 }
 
-// names are where a subject's counters lie. The workspace stands first, and in
-// braces, so that a cluster keeps all of it in one place.
+// names are the keys of a subject's counters. They begin with the workspace, in braces, so that a cluster
+// keeps all of them on one node.
 type names struct{ requests, tokens, running, held, day, month string }
 
 func namesOf(subject Subject, at time.Time) names {
@@ -354,7 +353,7 @@ func namesOf(subject Subject, at time.Time) names {
 	}
 }
 
-// numbers reads a script's answer of so many whole numbers.
+// numbers reads a script's answer of count integers.
 func numbers(answer *redis.Cmd, count int) ([]int64, error) {
 	read, err := answer.Int64Slice()
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// Subject is who is limited: someone or something of a workspace that spends.
+// Subject is a spender of a workspace under limits.
 type Subject struct {
 	Workspace tenants.WorkspaceID
 	tenants.Spender
 }
 
-// Held is a subject and what it is held to.
+// Held is a subject and its quota.
 type Held struct {
 	Subject Subject
 	Quota   tenants.Quota
 }
 
-// limited returns those that are held to anything.
+// limited returns the subjects that have limits.
 func limited(all []Held) []Held {
 	var some []Held
 	for _, held := range all {
@@ -29,7 +29,7 @@ func limited(all []Held) []Held {
 	return some
 }
 
-// Budgets returns the same subjects, held to their budgets alone.
+// Budgets returns the same subjects with their budgets only.
 func Budgets(all []Held) []Held {
 	some := make([]Held, 0, len(all))
 	for _, held := range all {
@@ -42,19 +42,19 @@ func Budgets(all []Held) []Held {
 	return some
 }
 
-// Remaining is what is left of a subject's limits; zero if it does not exist.
+// Remaining is the rest of a subject's limits; zero for a limit that does not exist.
 type Remaining = tenants.Quota
 
-// verdict is what becomes of a request that asks to begin.
+// verdict is the decision about a request.
 type verdict struct {
-	kind  Kind // None: it begins
-	of    int  // whose limit it meets, of those that the ticket is held by
+	kind  Kind // None if admitted
+	of    int  // index of the ticket's subject whose limit is exceeded
 	wait  time.Duration
 	left  []Remaining // of each of them
-	spend []spend     // of each, as all replicas know it
+	spend []spend     // of each, across all replicas
 }
 
-// claim is what a request that is about to be sent takes.
+// claim is the amount that a request takes before it is sent.
 type claim struct {
 	prompt, answers int   // tokens
 	micro           int64 // millionths of a dollar

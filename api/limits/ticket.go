@@ -9,20 +9,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// Ticket is a request that was let begin. Its zero value, and nil, stand for one
-// that nothing is counted of. One goroutine at a time uses it.
+// Ticket is an admitted request. Its zero value, and nil, are requests that are not counted. Only one
+// goroutine at a time may use it.
 type Ticket struct {
-	limiter *Limiter // nil if nothing is counted, or it is settled
-	held    []Held   // by whose limits; the narrowest first
+	limiter *Limiter // nil if nothing is counted, or after Settle
+	held    []Held   // subjects whose limits apply; the narrowest first
 	id      uuid.UUID
 	at      time.Time // when it began
-	claim   claim     // what it has taken
-	shared  bool      // Redis knows what it holds
+	claim   claim     // taken amounts
+	shared  bool      // its holds are in Redis
 	left    []Remaining
-	also    *Ticket // by whose limits it is held besides; optional
+	also    *Ticket // optional: the ticket of further limits
 }
 
-// Quota returns what the request's API key is held to.
+// Quota returns the quota of the request's API key.
 func (t *Ticket) Quota() tenants.Quota {
 	if t == nil || len(t.held) == 0 || t.held[0].Subject.Kind != tenants.KeySpends {
 		return tenants.Quota{}
@@ -30,8 +30,7 @@ func (t *Ticket) Quota() tenants.Quota {
 	return t.held[0].Quota
 }
 
-// Left returns what was left of the limits of the request's API key when the ticket was
-// last counted.
+// Left returns the rest of the limits of the request's API key when the ticket was last counted.
 func (t *Ticket) Left() Remaining {
 	if t == nil || len(t.left) == 0 || t.held[0].Subject.Kind != tenants.KeySpends {
 		return Remaining{}
@@ -39,7 +38,7 @@ func (t *Ticket) Left() Remaining {
 	return t.left[0]
 }
 
-// Held returns by whose limits the request is held.
+// Held returns the subjects whose limits apply to the request.
 func (t *Ticket) Held() []Held {
 	if t == nil {
 		return nil
@@ -52,11 +51,10 @@ func (t *Ticket) HasBudget() bool {
 	return t != nil && (t.claim.micro > 0 && len(Budgets(t.held)) > 0 || t.also.HasBudget())
 }
 
-// Take counts the tokens of a prompt that is about to be sent, and those that its answers
-// may have, and holds what all of it costs at most, in millionths of a dollar, until the
-// request is settled. It returns an Exceeded if the prompt is too long, or if what others
-// under way hold leaves nothing of a budget: so of all that are let pass only the last
-// can exceed it, or the limit on tokens by its answers. It is called once.
+// Take counts the tokens of a prompt before it is sent, and the maximum of its answers, and holds the maximum
+// cost, in millionths of a dollar, until the request is settled. It returns an Exceeded if the prompt is too
+// long, or if the holds of other requests leave nothing of a budget. Therefore only the last admitted request
+// can exceed the budget, or the limit on tokens by its answers. Call it once.
 func (t *Ticket) Take(ctx context.Context, prompt, answers int, micro int64) error {
 	if t == nil {
 		return nil
@@ -106,13 +104,13 @@ func (t *Ticket) take(ctx context.Context, all claim) error {
 	return nil
 }
 
-// exceeded returns the error for the limit that a request meets.
+// exceeded returns the error for an exceeded limit.
 func (v verdict) exceeded(held []Held) Exceeded {
 	return Exceeded{Kind: v.kind, Subject: held[v.of].Subject, Quota: held[v.of].Quota, Wait: v.wait}
 }
 
-// Places returns what Redis knows of what the request holds. Limiter.Release lets go of
-// it where another process has counted what the request costs.
+// Places returns the request's places in Redis. Limiter.Release frees them if another process has counted the
+// request's cost.
 func (t *Ticket) Places() []string {
 	if t == nil {
 		return nil
@@ -129,9 +127,8 @@ func (t *Ticket) Places() []string {
 	return places
 }
 
-// Settle ends the request: the tokens that were sent and answered in all, as far as
-// they are known, and what it has cost in millionths of a dollar. What was taken too
-// much is given back. A second call changes nothing.
+// Settle ends the request with its total tokens, if known, and its cost in millionths of a dollar. It gives
+// back the excess of Take. A second call changes nothing.
 func (t *Ticket) Settle(ctx context.Context, tokens int, micro int64) {
 	if t == nil {
 		return

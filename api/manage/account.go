@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// accountHandler answers about people, their accounts and their logins.
+// accountHandler serves people, their accounts and their logins.
 type accountHandler struct {
 	identity tenants.Identity
 	cookies  tenants.Cookies
@@ -41,22 +41,22 @@ type userJSON struct {
 	Email     string    `json:"email"`
 	CreatedAt time.Time `json:"created_at"`
 
-	VerifiedAt *time.Time `json:"verified_at"` // null: the address is not verified
+	VerifiedAt *time.Time `json:"verified_at"` // null if the address is not verified
 }
 
 type workspaceJSON struct {
 	ID   tenants.WorkspaceID `json:"id"`
-	Name string              `json:"name,omitempty"` // not for an API key
+	Name string              `json:"name,omitempty"` // "" for an API key
 }
 
-// meJSON is who a request comes from.
+// meJSON describes the sender of a request.
 type meJSON struct {
 	User       *userJSON        `json:"user"`      // null for an API key
-	Workspace  *workspaceJSON   `json:"workspace"` // null for someone who belongs to none
+	Workspace  *workspaceJSON   `json:"workspace"` // null without a workspace
 	Role       tenants.Role     `json:"role,omitempty"`
 	Workspaces []membershipJSON `json:"workspaces,omitempty"` // all that the user belongs to
 	APIKey     *uuid.UUID       `json:"api_key,omitempty"`
-	Key        *keyJSON         `json:"key,omitempty"`     // of an API key: what it may do now
+	Key        *keyJSON         `json:"key,omitempty"`     // the API key's current rights
 	Version    string           `json:"version,omitempty"` // of the server; for an API key
 }
 
@@ -116,7 +116,7 @@ func (h accountHandler) logIn(c echo.Context) error {
 	return c.JSON(http.StatusOK, meOf(principal))
 }
 
-// logOut ends the cookie's login and takes the cookie back, valid or not.
+// logOut ends the cookie's login and deletes the cookie, valid or not.
 func (h accountHandler) logOut(c echo.Context) error {
 	ctx := c.Request().Context()
 	if token := h.cookies.Token(c.Request()); token != "" {

@@ -11,10 +11,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// alertLog is how many deliveries are listed.
+// alertLog bounds the list of deliveries.
 const alertLog = 200
 
-// alertHandler answers about alerts. Channels are added on the dashboard.
+// alertHandler serves alerts. Channels are added on the dashboard.
 type alertHandler struct {
 	alerts tenants.Alerts
 }
@@ -36,7 +36,7 @@ func (h alertHandler) getAlerts(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, alerts)
 }
 
-// newAlerts are the settings of alerts that a request changes.
+// newAlerts is a request's change of alert settings.
 type newAlerts struct {
 	QuietFrom    *string `json:"quiet_from"`
 	QuietTo      *string `json:"quiet_to"`
@@ -82,9 +82,9 @@ type deliveryJSON struct {
 	CreatedAt time.Time             `json:"created_at"`
 	State     tenants.DeliveryState `json:"state"`
 	Attempts  int                   `json:"attempts"`
-	TriedAt   *time.Time            `json:"tried_at"` // null if it was not tried yet
-	NextAt    *time.Time            `json:"next_at"`  // null if it is not tried again
-	Status    int                   `json:"status"`   // of the newest answer; 0 if there was none
+	TriedAt   *time.Time            `json:"tried_at"` // null before the first attempt
+	NextAt    *time.Time            `json:"next_at"`  // null without another attempt
+	Status    int                   `json:"status"`   // of the newest answer; 0 without one
 	Answer    string                `json:"answer"`
 }
 
@@ -115,9 +115,9 @@ func (h alertHandler) listDeliveries(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// alertsJSON is what a workspace has set of alerts, without URLs and secrets.
+// alertsJSON holds a workspace's alert settings, without URLs and secrets.
 type alertsJSON struct {
-	QuietFrom    string             `json:"quiet_from"` // the same as quiet_to: no quiet hours
+	QuietFrom    string             `json:"quiet_from"` // equal to quiet_to without quiet hours
 	QuietTo      string             `json:"quiet_to"`
 	TimeZone     string             `json:"time_zone"`
 	ErrorPercent int                `json:"error_percent"`
@@ -135,7 +135,7 @@ type alertChannelJSON struct {
 	CreatedAt time.Time           `json:"created_at"`
 }
 
-// alertsOf returns what a workspace has set of alerts.
+// alertsOf returns a workspace's alert settings.
 func (h alertHandler) alertsOf(ctx context.Context, workspace tenants.WorkspaceID) (alertsJSON, error) {
 	found, err := h.alerts.Find(ctx, workspace)
 	if err != nil {

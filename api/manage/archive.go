@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// archiveHandler answers what was said.
+// archiveHandler serves archived messages.
 type archiveHandler struct {
 	lanes
 
@@ -28,7 +28,7 @@ func (h archiveHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/search", a.as(tenants.ReadArchive, h.search))
 }
 
-// getOriginal answers one archived message: the bytes as the client sent them.
+// getOriginal answers with one archived message: the client's exact bytes.
 func (h archiveHandler) getOriginal(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err

@@ -18,7 +18,7 @@ type notes struct {
 	audit tenants.AuditLog
 }
 
-// auditHandler answers who changed what.
+// auditHandler serves the audit log.
 type auditHandler struct {
 	audit tenants.AuditLog
 	log   *slog.Logger
@@ -29,14 +29,14 @@ func (h auditHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/audit.csv", a.as(tenants.ReadAudit, h.downloadAudit))
 }
 
-// noted makes a change and notes it, both or neither.
+// noted makes a change and notes it, in one transaction.
 func (n notes) noted(c echo.Context, who caller, change tenants.Change, do func(ctx context.Context, tenant tenants.Tenant) error) error {
 	return n.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
 		return change, do(ctx, tenant)
 	})
 }
 
-// together is noted for a change that is known only once it is made.
+// together makes a change and notes it, in one transaction. It is for changes that are only known afterwards.
 func (n notes) together(c echo.Context, who caller, do func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error)) error {
 	ctx := c.Request().Context()
 	return n.audit.Together(ctx, who.workspace, func(tenant tenants.Tenant) error {
@@ -54,12 +54,12 @@ type auditJSON struct {
 	Actor   actorJSON      `json:"actor"`
 	Action  tenants.Action `json:"action"`
 	Target  string         `json:"target"`
-	Before  tenants.Fields `json:"before"` // null: there was nothing
-	After   tenants.Fields `json:"after"`  // null: nothing is left
+	Before  tenants.Fields `json:"before"` // null if it didn't exist before
+	After   tenants.Fields `json:"after"`  // null if deleted
 	Address string         `json:"address,omitempty"`
 }
 
-// actorJSON is who made a change; without ids the product itself.
+// actorJSON is the author of a change; without ids it is the product itself.
 type actorJSON struct {
 	User   *uuid.UUID `json:"user,omitempty"`
 	APIKey *uuid.UUID `json:"api_key,omitempty"`
@@ -98,7 +98,7 @@ func (h auditHandler) listAudit(c echo.Context, who caller) error {
 	return answerPage(c, each(found, auditOf), next)
 }
 
-// auditFilter reads which entries the query asks for.
+// auditFilter reads the filter in the query.
 func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
 	filter := tenants.AuditFilter{Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Except: c.QueryParam("except")}
 	var err error
@@ -113,7 +113,7 @@ func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
 	return filter, nil
 }
 
-// downloadAudit answers the whole filtered list as CSV. Taking it away is noted.
+// downloadAudit answers with the whole filtered list as CSV, and notes the download.
 func (h auditHandler) downloadAudit(c echo.Context, who caller) error {
 	if err := allowQuery(c, "actor", "action", "except", "from", "to"); err != nil {
 		return err
@@ -129,12 +129,12 @@ func (h auditHandler) downloadAudit(c echo.Context, who caller) error {
 	startCSV(c, "palimpsest-audit.csv")
 	if err := tenants.WriteAuditCSV(ctx, c.Response(), h.auditPages(who.workspace, filter)); err != nil {
 		h.log.WarnContext(ctx, "audit download is cut off", "error", err)
-		panic(http.ErrAbortHandler) // the status has gone out
+		panic(http.ErrAbortHandler) // the status has already been sent
 	}
 	return nil
 }
 
-// auditPages returns what reads the filtered list page by page.
+// auditPages returns a function that reads the filtered list page by page.
 func (h auditHandler) auditPages(workspace tenants.WorkspaceID, filter tenants.AuditFilter) tenants.AuditPages {
 	return func(ctx context.Context, before uuid.UUID) ([]tenants.AuditEntry, error) {
 		filter := filter

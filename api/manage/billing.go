@@ -24,23 +24,20 @@ func (h billingHandler) register(group *echo.Group, a *authorizer) {
 	group.POST("/billing/webhook", h.takeNotice)
 }
 
-// Billing sells plans. Where it is off, each of its methods returns
-// tenants.ErrBillingOff.
+// Billing sells plans. If it is off, each of its methods returns tenants.ErrBillingOff.
 type Billing interface {
-	// Checkout returns where a plan is paid for. It returns tenants.Invalid for one that
-	// is not sold and tenants.ErrConflict where a subscription runs already.
+	// Checkout returns the URL for paying a plan. It returns tenants.Invalid for a plan that is not sold and
+	// tenants.ErrConflict if there is already a subscription.
 	Checkout(ctx context.Context, workspace tenants.Workspace, email, plan string) (string, error)
 
-	// Portal returns where a subscription is changed, or tenants.ErrNotFound where there
-	// was never one.
+	// Portal returns the URL for changing a subscription, or tenants.ErrNotFound if there was never one.
 	Portal(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 
-	// Receive takes a notice of Stripe. It returns tenants.ErrDenied for one that Stripe
-	// has not signed just now.
+	// Receive handles a notice of Stripe. It returns tenants.ErrDenied without a recent signature of Stripe.
 	Receive(ctx context.Context, payload []byte, signature string) error
 }
 
-// elsewhereJSON says where a person goes on.
+// elsewhereJSON is the URL where a person continues.
 type elsewhereJSON struct {
 	URL string `json:"url"`
 }
@@ -70,7 +67,7 @@ func (h billingHandler) openPortal(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, elsewhereJSON{URL: url})
 }
 
-// takeNotice answers Stripe, which sends a notice again until it is taken.
+// takeNotice answers Stripe, which repeats a notice until it is accepted.
 func (h billingHandler) takeNotice(c echo.Context) error {
 	payload, err := readBody(c)
 	if err != nil {

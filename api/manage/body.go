@@ -19,10 +19,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxBody is the largest request body that is taken, in bytes.
+// maxBody is the size of the largest accepted request body, in bytes.
 const maxBody = 1 << 20
 
-// The rows on a page of a list.
+// Page sizes of lists.
 const (
 	defaultLimit = 50
 	maxLimit     = 200
@@ -31,10 +31,10 @@ const (
 // page is the answer of a list.
 type page[T any] struct {
 	Data []T     `json:"data"`
-	Next *string `json:"next_cursor"` // null: this is the last page
+	Next *string `json:"next_cursor"` // null on the last page
 }
 
-// answerPage answers a page of a list; next is empty on the last one.
+// answerPage answers with a page of a list; next is "" on the last one.
 func answerPage[T any](c echo.Context, data []T, next string) error {
 	if data == nil {
 		data = []T{}
@@ -46,7 +46,7 @@ func answerPage[T any](c echo.Context, data []T, next string) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// each returns what of makes of each element of a list.
+// each applies of to each element of a list.
 func each[T, R any](list []T, of func(T) R) []R {
 	made := make([]R, len(list))
 	for i, element := range list {
@@ -55,7 +55,7 @@ func each[T, R any](list []T, of func(T) R) []R {
 	return made
 }
 
-// nullable returns an id as JSON has it: null if it is zero.
+// nullable returns an id for JSON: null if zero.
 func nullable(id uuid.UUID) *uuid.UUID {
 	if id == uuid.Nil {
 		return nil
@@ -63,7 +63,7 @@ func nullable(id uuid.UUID) *uuid.UUID {
 	return &id
 }
 
-// done answers that a change is made, unless err says that it is not.
+// done confirms a change, unless err is set.
 func done(c echo.Context, err error) error {
 	if err != nil {
 		return err
@@ -71,8 +71,7 @@ func done(c echo.Context, err error) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// readJSON reads a request's body strictly: one JSON object without members that
-// into does not have, and without a member twice.
+// readJSON reads a request's body strictly: one JSON object without unknown or duplicate members.
 func readJSON[T any](c echo.Context) (T, error) {
 	var into T
 	if mediaType(c.Request()) != echo.MIMEApplicationJSON {
@@ -111,7 +110,7 @@ func readBody(c echo.Context) (string, error) {
 	return string(body), nil
 }
 
-// mediaType returns what a body is declared as, in lower case, without parameters.
+// mediaType returns the declared media type of a body, in lower case, without parameters.
 func mediaType(request *http.Request) string {
 	media, _, err := mime.ParseMediaType(request.Header.Get(echo.HeaderContentType))
 	if err != nil {
@@ -120,10 +119,10 @@ func mediaType(request *http.Request) string {
 	return media
 }
 
-// explain says what is wrong with a body in words that help its sender.
+// explain describes an error in a body in words that help its sender.
 func explain(err error) error {
 	if kind, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-		// Go names the struct in which an embedded member stands; JSON has none.
+		// Go names the struct of an embedded member, but JSON doesn't have one.
 		field := strings.NewReplacer("limitsChange.", "", "QuotaChange.", "").Replace(kind.Field)
 		return tenants.Invalid{Field: field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
 	}
@@ -141,7 +140,7 @@ func explain(err error) error {
 	return malformed{"The body is not valid JSON: " + strings.TrimPrefix(err.Error(), "json: ") + "."}
 }
 
-// kindName says what a Go type is called in JSON.
+// kindName returns the JSON name of a Go type.
 func kindName(of string) string {
 	switch {
 	case of == "string" || strings.HasSuffix(of, "tenants.Scope") || strings.HasSuffix(of, "tenants.Provider"):
@@ -157,7 +156,7 @@ func kindName(of string) string {
 	}
 }
 
-// pathID returns the id in the path. What is not an id names nothing.
+// pathID returns the id in the path, or tenants.ErrNotFound for a malformed one.
 func pathID(c echo.Context) (uuid.UUID, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -166,7 +165,7 @@ func pathID(c echo.Context) (uuid.UUID, error) {
 	return id, nil
 }
 
-// withID wraps a handler of what the id in the path names.
+// withID wraps a handler that takes the id in the path.
 func withID(handle func(c echo.Context, who caller, id uuid.UUID) error) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		id, err := pathID(c)
@@ -177,13 +176,13 @@ func withID(handle func(c echo.Context, who caller, id uuid.UUID) error) func(c 
 	}
 }
 
-// pathWorkspace is pathID where the path names a workspace.
+// pathWorkspace is pathID for a workspace.
 func pathWorkspace(c echo.Context) (tenants.WorkspaceID, error) {
 	id, err := pathID(c)
 	return tenants.WorkspaceID(id), err
 }
 
-// queryLimit returns how many rows of a list the query asks for.
+// queryLimit returns the requested number of rows.
 func queryLimit(c echo.Context) (int, error) {
 	text := c.QueryParam("limit")
 	if text == "" {
@@ -196,8 +195,8 @@ func queryLimit(c echo.Context) (int, error) {
 	return limit, nil
 }
 
-// firstOf returns the first of a list of which one more than the limit was read, and the
-// cursor of the page after; empty if absent.
+// firstOf returns a page of a list with one more element than the limit, and the cursor of the next page; ""
+// if absent.
 func firstOf[T any](found []T, limit int, id func(*T) uuid.UUID) (shown []T, next string) {
 	if len(found) <= limit {
 		return found, ""
@@ -205,12 +204,12 @@ func firstOf[T any](found []T, limit int, id func(*T) uuid.UUID) (shown []T, nex
 	return found[:limit], id(&found[limit-1]).String()
 }
 
-// wrongCursor refuses a cursor that no page has given.
+// wrongCursor refuses an invalid cursor.
 func wrongCursor() tenants.Invalid {
 	return tenants.Invalid{Field: "cursor", Message: "is not a next_cursor of this list; leave it out for the first page"}
 }
 
-// queryTime returns a time of the query; the zero time where it is left out.
+// queryTime returns a time of the query; the zero time if absent.
 func queryTime(c echo.Context, name string) (time.Time, error) {
 	text := c.QueryParam(name)
 	if text == "" {
@@ -238,7 +237,7 @@ func queryRange(c echo.Context) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// allowQuery refuses a parameter of the query that the route does not know.
+// allowQuery refuses unknown parameters of the query.
 func allowQuery(c echo.Context, names ...string) error {
 	for name := range c.QueryParams() {
 		if !slices.Contains(names, name) {

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// budgetHandler answers about the budgets of a workspace beside those of its keys.
+// budgetHandler serves the budgets of a workspace beside those of its keys.
 type budgetHandler struct {
 	budgets tenants.Data
 	now     func() time.Time
@@ -30,7 +30,7 @@ type budgetJSON struct {
 	SpentMonth float64 `json:"spent_month_usd"`
 }
 
-// budgetQuota returns the limits that an answer or a file shows of a budget: money always, others where they are set.
+// budgetQuota returns the limits to show for a budget: money always, others if set.
 func budgetQuota(budget *tenants.Budget) tenants.QuotaChange {
 	return budget.Quota.Change(func(limit *tenants.Limit, amount int64) bool { return limit.IsMoney || amount > 0 })
 }
@@ -53,7 +53,7 @@ func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
 	return answerPage(c, answer, "")
 }
 
-// newBudgets is what a request says of budgets: all that are to stand.
+// newBudgets is the body of a request to set budgets. It replaces all of them.
 type newBudgets struct {
 	Budgets *[]newBudget `json:"budgets"`
 }
@@ -64,7 +64,7 @@ type newBudget struct {
 	tenants.QuotaChange
 }
 
-// budget returns a budget as it is asked for. The error is a tenants.Invalid.
+// budget returns a requested budget. The error is a tenants.Invalid.
 func (b newBudget) budget() (tenants.Budget, error) {
 	budget := tenants.Budget{Spender: tenants.Spender{Kind: b.Kind, ID: b.ID}}
 	return budget, b.QuotaChange.Apply(&budget.Quota)

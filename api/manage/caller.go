@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// authorizer decides who a request comes from and what they may do.
+// authorizer identifies the sender of a request and checks its rights.
 type authorizer struct {
 	identity tenants.Identity
 	cookies  tenants.Cookies
@@ -21,14 +21,14 @@ type authorizer struct {
 	log      *slog.Logger
 }
 
-// caller is who sent a request, and for which workspace.
+// caller is the sender of a request, and the workspace.
 type caller struct {
 	workspace tenants.WorkspaceID
 	principal tenants.Principal // zero for an API key
 	key       tenants.APIKey    // zero for a login
 }
 
-// author returns who is noted as the author of a change.
+// author returns the author of the caller's changes.
 func (c caller) author() uuid.UUID {
 	if c.key.ID != uuid.Nil {
 		return c.key.ID
@@ -36,8 +36,7 @@ func (c caller) author() uuid.UUID {
 	return c.principal.User.ID
 }
 
-// person returns who stands behind the caller: who is logged in, or the person behind an
-// API key.
+// person returns the person behind the caller: the user of the login, or the person behind an API key.
 func (c caller) person() uuid.UUID {
 	if c.key.ID != uuid.Nil {
 		return c.key.Person
@@ -45,7 +44,7 @@ func (c caller) person() uuid.UUID {
 	return c.principal.User.ID
 }
 
-// may reports whether the caller is granted a permission.
+// may reports whether the caller has a permission.
 func (c caller) may(permission tenants.Permission) bool {
 	if c.key.ID != uuid.Nil {
 		return c.key.May(permission)
@@ -53,11 +52,10 @@ func (c caller) may(permission tenants.Permission) bool {
 	return c.principal.Role.May(permission)
 }
 
-// isKey reports whether an API key was sent, and no login.
+// isKey reports whether the caller uses an API key instead of a login.
 func (c caller) isKey() bool { return c.key.ID != uuid.Nil }
 
-// as wraps a handler that works for a workspace, on behalf of a caller who is
-// granted the permission.
+// as wraps a handler that works in a workspace, for callers with the permission.
 func (a *authorizer) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return a.known(func(c echo.Context, who caller) error {
 		if !who.may(permission) {
@@ -70,8 +68,7 @@ func (a *authorizer) as(permission tenants.Permission, handle func(c echo.Contex
 	})
 }
 
-// asPerson wraps a handler that works for someone who is logged in, in a workspace
-// or in none.
+// asPerson wraps a handler for logged-in users, with or without a workspace.
 func (a *authorizer) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return a.known(func(c echo.Context, who caller) error {
 		if who.isKey() {
@@ -81,7 +78,7 @@ func (a *authorizer) asPerson(handle func(c echo.Context, who caller) error) ech
 	})
 }
 
-// known wraps a handler that works on behalf of a caller, whatever they are granted.
+// known wraps a handler for any known caller.
 func (a *authorizer) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := a.caller(c)
@@ -94,7 +91,7 @@ func (a *authorizer) known(handle func(c echo.Context, who caller) error) echo.H
 	}
 }
 
-// denied says why the caller is not granted something.
+// denied says why the caller doesn't have a permission.
 func (c caller) denied() error {
 	if slices.Contains(c.key.Scopes, tenants.ScopeManage) {
 		return errNoKey
@@ -108,7 +105,7 @@ func (c caller) denied() error {
 	return tenants.ErrDenied
 }
 
-// actor returns who is noted in the audit log.
+// actor returns the caller's entry for the audit log.
 func (c caller) actor(from string) tenants.Actor {
 	if c.key.ID != uuid.Nil {
 		return tenants.Actor{APIKey: c.key.ID, Name: c.key.Name, From: from, Until: c.key.ExpiresAt}
@@ -116,8 +113,7 @@ func (c caller) actor(from string) tenants.Actor {
 	return c.principal.Actor(from)
 }
 
-// caller returns who sent a request: the holder of an API key, or else of the
-// login cookie.
+// caller returns the sender of a request: the holder of an API key, otherwise of the login cookie.
 func (a *authorizer) caller(c echo.Context) (caller, error) {
 	request := c.Request()
 	if secret := apiKey(request.Header); secret != "" {
@@ -137,7 +133,7 @@ func (a *authorizer) caller(c echo.Context) (caller, error) {
 	return caller{workspace: principal.Workspace.ID, principal: principal}, nil
 }
 
-// keyHolder returns who an API key belongs to that is used from an address.
+// keyHolder returns the owner of an API key that is used from an address.
 func (a *authorizer) keyHolder(request *http.Request, secret, from string) (caller, error) {
 	key, err := a.keys.Authenticate(request.Context(), secret)
 	if err != nil {
@@ -149,7 +145,7 @@ func (a *authorizer) keyHolder(request *http.Request, secret, from string) (call
 	return caller{workspace: key.Workspace, key: key}, nil
 }
 
-// sameOrigin refuses what another site makes a browser send.
+// sameOrigin refuses requests that another site makes a browser send.
 func (a *authorizer) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := a.origins.Check(c.Request()); err != nil {
@@ -159,7 +155,7 @@ func (a *authorizer) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// apiKey returns the secret that a request was sent with; empty if absent.
+// apiKey returns the secret of a request; "" if absent.
 func apiKey(header http.Header) string {
 	scheme, secret, _ := strings.Cut(header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "bearer") && strings.TrimSpace(secret) != "" {

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// commentHandler answers about what people say about sessions.
+// commentHandler serves comments on sessions.
 type commentHandler struct {
 	lanes
 
@@ -24,7 +24,7 @@ func (h commentHandler) register(group *echo.Group, a *authorizer) {
 	group.DELETE("/sessions/:id/comments/:comment", a.as(tenants.CommentSessions, h.deleteComment))
 }
 
-// commentJSON is what someone says about a session.
+// commentJSON is a comment on a session.
 type commentJSON struct {
 	ID        uuid.UUID  `json:"id"`
 	Session   uuid.UUID  `json:"session"`
@@ -62,7 +62,7 @@ func (h commentHandler) listComments(c echo.Context, who caller) error {
 	return answerPage(c, each(found, commentOf), "")
 }
 
-// newComment is what a request says of a comment.
+// newComment is the body of a request to add a comment.
 type newComment struct {
 	Text    string     `json:"text"`
 	Lane    *uuid.UUID `json:"lane"`

@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// compaction is what a request says of the epoch that it asks for.
+// compaction is the body of a request to compact.
 type compaction struct {
 	Instructions string `json:"instructions"`
 }
@@ -25,9 +25,8 @@ type orderJSON struct {
 	Instructions string    `json:"instructions,omitempty"`
 }
 
-// compact has the lane's next request make an epoch, whatever its size. The prompt
-// is the client's: only with its next request is there one to shorten. The lane's
-// breaker is closed.
+// compact makes the lane's next request an epoch, whatever its size. It waits for that request because the
+// client owns the prompt. It closes the lane's breaker.
 func (h sessionHandler) compact(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err

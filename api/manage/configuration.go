@@ -17,7 +17,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// configurationHandler answers all that a workspace has set, as one file, and reads one.
+// configurationHandler exports and imports a workspace's settings as one file.
 type configurationHandler struct {
 	configurations *Configurations
 }
@@ -30,8 +30,8 @@ func (h configurationHandler) register(group *echo.Group, a *authorizer) {
 // configFormat is the version of the format of configuration files.
 const configFormat = 1
 
-// Configurations writes what a workspace has set as one file, without any secret, and
-// reads such a file into a workspace.
+// Configurations exports a workspace's settings as one file, without any secret, and imports such a file into
+// a workspace.
 type Configurations struct {
 	Config
 }
@@ -45,7 +45,7 @@ type configurationJSON struct {
 	Format       int                      `json:"palimpsest"`
 	Settings     configSettingsJSON       `json:"settings"`
 	Pipeline     pipeline.Config          `json:"pipeline"`
-	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learned
+	ModelWindows map[string]int           `json:"model_windows"` // set ones, without learned ones
 	ModelPrices  []configModelPriceJSON   `json:"model_prices"`
 	ModelLimits  []configModelLimitJSON   `json:"model_limits"`
 	Budgets      []configBudgetJSON       `json:"budgets"`
@@ -56,7 +56,7 @@ type configurationJSON struct {
 type configSettingsJSON struct {
 	settingsJSON
 
-	RetentionDays int `json:"retention_days"` // 0: for ever
+	RetentionDays int `json:"retention_days"` // 0 means forever
 }
 
 // configAPIKeyJSON is an API key without its secret.
@@ -87,7 +87,7 @@ type configProviderKeysJSON struct {
 	Wait     int                `json:"wait_seconds"`
 }
 
-// configured is what a workspace has set.
+// configured holds a workspace's settings.
 type configured struct {
 	saved     tenants.PipelineConfig
 	pipeline  pipeline.Config
@@ -98,7 +98,7 @@ type configured struct {
 	members   []tenants.Member
 	settings  tenants.DataSettings
 	retention tenants.Retention
-	keys      []tenants.APIKey // that were not revoked
+	keys      []tenants.APIKey // without revoked ones
 	providers []tenants.ProviderKey
 }
 
@@ -177,7 +177,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 	return inYAML(written)
 }
 
-// inYAML returns JSON as YAML with its members in the same order.
+// inYAML converts JSON to YAML with its members in the same order.
 func inYAML(written []byte) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(written, &root); err != nil {
@@ -194,7 +194,7 @@ func inYAML(written []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// plain has a node written as people write YAML: short lists of values in one line.
+// plain formats a node as people write YAML: short lists of values in one line.
 func plain(node *yaml.Node) {
 	node.Style = 0
 	flat := node.Kind == yaml.SequenceNode

@@ -10,14 +10,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// configBudgetJSON is a budget in a file, which names a member by mail address, or by id.
+// configBudgetJSON is a budget in a file, which identifies a member by mail address or by id.
 type configBudgetJSON struct {
 	Kind tenants.SpenderKind `json:"kind"`
 	ID   string              `json:"id,omitempty"`
 	tenants.QuotaChange
 }
 
-// budgetsInFile returns the budgets beside those of keys as a file has them.
+// budgetsInFile returns the budgets beside those of keys in the form of a file.
 func (c *configured) budgetsInFile() []configBudgetJSON {
 	return each(c.budgets, func(budget tenants.Budget) configBudgetJSON { return budgetInFile(budget, c.members) })
 }
@@ -32,7 +32,7 @@ func budgetInFile(budget tenants.Budget, members []tenants.Member) configBudgetJ
 	return written
 }
 
-// takeBudgets sets the budgets that a file names; others stay as they are.
+// takeBudgets sets the budgets in a file; others stay as they are.
 func (i *configImport) takeBudgets(ctx context.Context, part configMember) error {
 	wanted := slices.Clone(i.now.budgets)
 	names := append([]string{"kind", "id"}, quotaNames(func(limit *tenants.Limit) bool { return limit.IsMoney || limit.OfEndUser })...)

@@ -17,11 +17,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// errUndone ends a transaction whose changes were asked about only, or are at fault.
+// errUndone rolls back the transaction of a dry run or of a faulty file.
 var errUndone = errors.New("nothing is to be kept")
 
-// configImport is an import under way: everything is done in one transaction, of a
-// dry run and of a file with faults too, and undone where it is not to be kept.
+// configImport is a running import. It does everything in one transaction, even in a dry run or with a faulty
+// file, and rolls it back in those cases.
 type configImport struct {
 	*Configurations
 	configReader
@@ -32,11 +32,10 @@ type configImport struct {
 	came   tenants.ConfigImport
 }
 
-// Import reads a configuration file, YAML or JSON, into a workspace: all of it or
-// nothing, in one transaction, on behalf of by, who may do what each part of it needs.
-// What the file leaves out stays as it is; secrets are neither read nor made. A dry
-// run changes nothing. The errors are pipeline.Faults for what is wrong with the file,
-// by its lines; tenants.ErrDenied; tenants.ErrConflict.
+// Import reads a configuration file, YAML or JSON, into a workspace in one transaction, on behalf of by, who
+// needs the permission for each part of it. Settings that the file leaves out stay as they are; secrets are
+// neither read nor made. A dry run changes nothing. The errors are pipeline.Faults for errors in the file, by
+// its lines; tenants.ErrDenied; tenants.ErrConflict.
 func (s *Configurations) Import(ctx context.Context, workspace tenants.WorkspaceID, document string, by uuid.UUID, may func(tenants.Permission) bool, dry bool) (tenants.ConfigImport, error) {
 	root, fault := pipeline.ParseYAML(document, maxBody)
 	if fault != nil {
@@ -71,7 +70,7 @@ func (s *Configurations) Import(ctx context.Context, workspace tenants.Workspace
 	}
 }
 
-// run reads and does each part of the file.
+// run reads and applies each part of the file.
 func (i *configImport) run(ctx context.Context, root *yaml.Node, may func(tenants.Permission) bool) error {
 	if hasAlias(root) {
 		i.faults = append(i.faults, pipeline.Invalid{Message: "the file uses an alias (*name); write the value itself"})
@@ -111,7 +110,7 @@ func hasAlias(node *yaml.Node) bool {
 	return node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAlias)
 }
 
-// note notes the import beside what each of its parts has noted.
+// note writes the import to the audit log, beside the notes of each of its parts.
 func (i *configImport) note(ctx context.Context) error {
 	if len(i.came.Changes) == 0 {
 		return nil
@@ -126,7 +125,7 @@ func (i *configImport) note(ctx context.Context) error {
 	}})
 }
 
-// changed notes which fields become others, and reports whether any does.
+// changed notes the changed fields, and reports whether there are any.
 func (i *configImport) changed(place string, before, after tenants.Fields) bool {
 	names := slices.Sorted(maps.Keys(before))
 	for name := range after {
@@ -196,7 +195,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 func (i *configImport) takePipeline(ctx context.Context, part configMember) error {
 	layer, unread := modules.Catalog().ReadNode(pipeline.FromWorkspace, part.node)
 	if len(unread) > 0 {
-		_ = i.refused(part.place, unread) // faults are noted
+		_ = i.refused(part.place, unread) // it adds a fault
 	}
 	saved := pipeline.WorkspaceLayer(i.now.saved.Modules, i.now.saved.YAML)
 	if err := modules.Catalog().Check(layer, i.Defaults, saved); err != nil {

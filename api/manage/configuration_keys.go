@@ -11,20 +11,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// limitNames are the members of an API key that hold it to something.
+// limitNames are the members of an API key that limit it.
 func limitNames() []string {
 	return append([]string{"allowed_models", "allowed_endpoints", "allowed_ips", "browser_origins", "lock_overrides", "no_store", "private_base_url", "allow_unpriced"},
 		quotaNames(func(*tenants.Limit) bool { return true })...)
 }
 
-// identified is what a file says of which key it means.
+// identified holds the members of a file that identify a key.
 type identified struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// find returns the place of the key that is meant: that with the id, or else the one
-// with the name; -1 if no key has it. It notes what is unclear.
+// find returns the place of the key with the id, otherwise of the one with the name; -1 if no key has it. It
+// reports a missing or ambiguous name.
 func (i *configImport) find(item configMember, members []configMember, count int, at func(int) (uuid.UUID, string)) (place int, known bool) {
 	var meant identified
 	for _, member := range members {
@@ -91,8 +91,7 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 	return nil
 }
 
-// keyFrom returns a key as a file wants it, and the scopes that it should have; nil:
-// the file does not say.
+// keyFrom returns the API key in a file, and its scopes; nil if the file omits them.
 func (i *configImport) keyFrom(item configMember, members []configMember, before tenants.APIKey) (after tenants.APIKey, scopes []tenants.Scope, err error) {
 	after = before
 	for _, member := range members {
@@ -142,8 +141,8 @@ func sameScopes(a, b []tenants.Scope) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// providerNames are the members of a provider key in a file: those that an import
-// changes, and those that go with its secret.
+// providerNames are the members of a provider key in a file: those that an import changes, and those tied to
+// its secret.
 func providerNames() (changeable, fixed []string) {
 	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url"}
 }
@@ -195,7 +194,7 @@ func (i *configImport) takeProviders(ctx context.Context, part configMember) err
 	return nil
 }
 
-// sentTo is what goes with a provider key's secret.
+// sentTo holds the settings that decide where a provider key's secret is sent.
 type sentTo struct {
 	Provider tenants.Provider `json:"provider"`
 	Preset   string           `json:"preset"`
@@ -204,8 +203,7 @@ type sentTo struct {
 	hasURL bool
 }
 
-// providerFrom returns how a file wants a provider key to be used, and where it wants
-// it to be sent.
+// providerFrom returns the settings of a provider key in a file, and its target.
 func (i *configImport) providerFrom(item configMember, members []configMember) (change tenants.ProviderKeyChange, sent sentTo, err error) {
 	var asked changedProviderKey
 	for _, member := range members {
@@ -222,7 +220,7 @@ func (i *configImport) providerFrom(item configMember, members []configMember) (
 	return change, sent, i.refused(item.place, err)
 }
 
-// at says where a key is sent.
+// at returns where a key is sent.
 func at(baseURL string) string {
 	if baseURL == "" {
 		return " to the provider’s own address"

@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// configReader reads a configuration file and notes what is wrong with it.
+// configReader reads a configuration file and collects its faults.
 type configReader struct {
 	faults pipeline.Faults
 	lines  map[string]int // by places
@@ -30,7 +30,7 @@ func (r *configReader) wrong(place, message string) {
 	r.faults = append(r.faults, pipeline.Invalid{Field: place, Message: message, Line: r.lineOf(place)})
 }
 
-// lineOf returns the line of a place, or of what it is part of.
+// lineOf returns the line of a place, or of its nearest parent with a line.
 func (r *configReader) lineOf(place string) int {
 	for {
 		if line, known := r.lines[place]; known {
@@ -44,8 +44,7 @@ func (r *configReader) lineOf(place string) int {
 	}
 }
 
-// refused notes an error that someone can mend, at its place below another; others
-// are returned.
+// refused notes an error that a person can correct, at its place below another; it returns others.
 func (r *configReader) refused(place string, err error) error {
 	if faults, is := errors.AsType[pipeline.Faults](err); is {
 		for _, fault := range faults {
@@ -65,10 +64,10 @@ func (r *configReader) refused(place string, err error) error {
 	return err
 }
 
-// secretNames are members that people may take for part of a file.
+// secretNames are members that people may expect in a file.
 func secretNames() []string { return []string{"secret", "key", "hash", "token", "password"} }
 
-// members returns the members of a mapping whose names are known.
+// members returns the known members of a mapping.
 func (r *configReader) members(place string, node *yaml.Node, known []string) []configMember {
 	if node.Kind != yaml.MappingNode {
 		r.wrong(place, "is not a mapping of names to values")
@@ -131,7 +130,7 @@ func (r *configReader) items(member configMember) []configMember {
 	return found
 }
 
-// takeAll reads all members of a mapping, whose names are known, into a body of the API.
+// takeAll reads all members of a mapping with known names into a body of the API.
 func takeAll[T any](r *configReader, item configMember, into *T, known ...string) bool {
 	isRead := true
 	for _, member := range r.members(item.place, item.node, known) {
@@ -140,7 +139,7 @@ func takeAll[T any](r *configReader, item configMember, into *T, known ...string
 	return isRead
 }
 
-// take reads a member into a body of the API, which knows its name.
+// take reads one member with a known name into a body of the API.
 func take[T any](r *configReader, member configMember, into *T) bool {
 	var value any
 	err := member.node.Decode(&value)

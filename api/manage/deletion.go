@@ -6,15 +6,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// deletion is what a request says to delete a workspace: what cannot be undone is
-// asked twice.
+// deletion is the body of a request to delete a workspace. It repeats the name and the password because the
+// deletion can't be undone.
 type deletion struct {
 	Name     string `json:"name"`     // of the workspace
 	Password string `json:"password"` // of the person who asks
 }
 
-// deleteWorkspace deletes the workspace of the login. Nobody reaches it any more once
-// it answers; what is stored of it is removed in the background.
+// deleteWorkspace deletes the workspace of the login. The workspace is unreachable once the request is
+// answered; its data is removed in the background.
 func (h workspaceHandler) deleteWorkspace(c echo.Context, who caller) error {
 	asked, err := readJSON[deletion](c)
 	if err != nil {

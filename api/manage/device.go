@@ -36,24 +36,24 @@ type deviceJSON struct {
 	Interval        int    `json:"interval"`   // seconds
 }
 
-// tokenJSON is a terminal's API key as OAuth calls it, with what we say of it.
+// tokenJSON is a terminal's API key in OAuth's terms, with our own additions.
 type tokenJSON struct {
 	AccessToken string        `json:"access_token"`
 	TokenType   string        `json:"token_type"`
 	Scope       string        `json:"scope"`
-	ExpiresIn   int           `json:"expires_in,omitempty"` // seconds; 0: never
+	ExpiresIn   int           `json:"expires_in,omitempty"` // seconds; 0 means never
 	KeyID       uuid.UUID     `json:"key_id"`
 	Workspace   workspaceJSON `json:"workspace"`
 }
 
-// oauthJSON is an error as RFC 6749 section 5.2 has it.
+// oauthJSON is an error of RFC 6749, section 5.2.
 type oauthJSON struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
 }
 
-// authorize gives a terminal its two codes. There is no address with the code in it
-// (verification_uri_complete): a person who is sent one might allow a login that they did not begin.
+// authorize gives a terminal its two codes. It omits an address with the code in it
+// (verification_uri_complete), because a person who receives one might allow a login that they did not begin.
 func (h deviceHandler) authorize(c echo.Context) error {
 	values, err := oauthForm(c)
 	if err != nil {
@@ -76,7 +76,7 @@ func (h deviceHandler) authorize(c echo.Context) error {
 	})
 }
 
-// token gives a terminal its API key once a person has allowed it.
+// token gives a terminal its API key after a person has allowed it.
 func (h deviceHandler) token(c echo.Context) error {
 	values, err := oauthForm(c)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h deviceHandler) token(c echo.Context) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// deviceRefusal returns RFC 8628's word for why a terminal does not get a key.
+// deviceRefusal returns RFC 8628's code for the reason why a terminal does not get a key.
 func deviceRefusal(err error) (string, bool) {
 	for kind, word := range map[error]string{
 		tenants.ErrDevicePending: "authorization_pending", tenants.ErrDeviceSlow: "slow_down",
@@ -119,7 +119,7 @@ func deviceRefusal(err error) (string, bool) {
 	return "", false
 }
 
-// oauthForm returns what reads the values of a form; one that is given twice is refused.
+// oauthForm returns a function that reads the values of a form. It refuses a value that is given twice.
 func oauthForm(c echo.Context) (func(name string) string, error) {
 	if mediaType(c.Request()) != echo.MIMEApplicationForm {
 		return nil, errNotForm

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// endUserHandler deletes what is kept of the end users of applications.
+// endUserHandler deletes data of the end users of applications.
 type endUserHandler struct {
 	sessions session.Records
 	audit    tenants.AuditLog
@@ -22,7 +22,7 @@ func (h endUserHandler) register(group *echo.Group, a *authorizer) {
 	group.DELETE("/users/:id", a.as(tenants.DeleteSessions, h.eraseUser))
 }
 
-// erasedJSON is what was deleted of an end user.
+// erasedJSON lists the deleted data of an end user.
 type erasedJSON struct {
 	EndUser  string `json:"end_user"`
 	Sessions int64  `json:"sessions"`
@@ -31,7 +31,7 @@ type erasedJSON struct {
 	Patterns int64  `json:"patterns"`
 }
 
-// eraseUser deletes what is kept of an end user. Done again, it deletes what has come since.
+// eraseUser deletes the data of an end user. A repeated call deletes data that arrived since.
 func (h endUserHandler) eraseUser(c echo.Context, who caller) error {
 	id, err := url.PathUnescape(c.Param("id"))
 	if err != nil || id == "" {

@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// The faults of a request that the API itself finds.
+// Errors of a request that the API itself finds.
 var (
 	errNoLogin      = errors.New("no API key and no login")
 	errWrongCode    = errors.New("code is wrong")
@@ -38,12 +38,12 @@ var (
 	errNotConfig    = errors.New("content type is neither YAML nor JSON")
 )
 
-// malformed is a body or query that cannot be read. Its message is for the sender.
+// malformed is an unreadable body or query. Its message is for the sender.
 type malformed struct{ message string }
 
 func (e malformed) Error() string { return e.message }
 
-// bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
+// bucketRetry is the Retry-After value, in seconds, for requests that need a bucket that is down.
 const bucketRetry = 30
 
 // databaseRetry is the same for a database that is down.
@@ -58,17 +58,17 @@ type problem struct {
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail"`
-	Field     string `json:"field,omitempty"` // path of the value at fault
+	Field     string `json:"field,omitempty"` // path of the faulty value
 	RequestID string `json:"request_id,omitempty"`
 
-	// Where a document is at fault: the line of the first fault, and all of them.
+	// For a faulty document: the line of the first fault, and all of them.
 	Line   int         `json:"line,omitempty"`
 	Errors []faultJSON `json:"errors,omitempty"`
 
-	retryAfter int // seconds; 0 if nothing is said of it
+	retryAfter int // seconds; 0 omits it
 }
 
-// faultJSON is one of several things that are wrong with a document.
+// faultJSON is one of several faults of a document.
 type faultJSON struct {
 	Field   string `json:"field,omitempty"`
 	Line    int    `json:"line,omitempty"` // from 1
@@ -103,8 +103,8 @@ func (a *authorizer) problems(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// problemOf maps the kind of an error to the answer people get. What the error
-// says stays in the log unless they can act on it.
+// problemOf maps the kind of an error to the answer. The error's text stays in the log unless people can act
+// on it.
 func problemOf(err error) problem {
 	var bad malformed
 	var refused *echo.HTTPError
@@ -139,7 +139,7 @@ func problemOf(err error) problem {
 	}
 }
 
-// faultsProblem tells all that is wrong with a document.
+// faultsProblem lists all faults of a document.
 func faultsProblem(faults pipeline.Faults) problem {
 	first := faults[0]
 	answer := problem{Status: http.StatusUnprocessableEntity, Field: first.Field, Detail: first.Message, Line: first.Line}
@@ -149,7 +149,7 @@ func faultsProblem(faults pipeline.Faults) problem {
 	return answer
 }
 
-// invalid returns what is wrong with a value, if err is of that kind.
+// invalid returns the field and the message of an invalid value, if err is of that kind.
 func invalid(err error) (field, message string, ok bool) {
 	if value, is := errors.AsType[tenants.Invalid](err); is {
 		return value.Field, value.Message, true
@@ -167,17 +167,17 @@ func invalid(err error) (field, message string, ok bool) {
 	return "", "", false
 }
 
-// answer is what people get for a kind of error.
+// answer is the answer to a kind of error.
 type answer struct {
 	kind   error
 	status int
 	field  string
 	detail string
 
-	retryAfter int // seconds; 0 sends no Retry-After
+	retryAfter int // seconds; 0 omits Retry-After
 }
 
-// known lists the kinds of errors in the order in which they are tried.
+// known lists the kinds of errors; the first match counts.
 func known() []answer {
 	return []answer{
 		{kind: errNoLogin, status: http.StatusUnauthorized, detail: "Log in, or send an API key with the scope manage as Authorization: Bearer."},

@@ -23,7 +23,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// exportHandler answers files of sessions.
+// exportHandler exports sessions as files.
 type exportHandler struct {
 	sessions session.Records
 	readers  readers
@@ -39,19 +39,19 @@ func (h exportHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/sessions/:id/export", a.as(tenants.ReadArchive, h.exportSession))
 }
 
-// exportBuffer is how many bytes of an export go out at once.
+// exportBuffer is the size of an export's writes in bytes.
 const exportBuffer = 64 << 10
 
-// maxExported is how many sessions one file holds.
+// maxExported bounds the sessions in one file.
 const maxExported = 100
 
-// exportFormat is a form in which sessions are exported.
+// exportFormat is a file format of sessions.
 type exportFormat struct {
 	name, media, extension string
 	write                  func(ctx context.Context, w io.Writer, sessions []export.Session) error
 }
 
-// exportFormat returns the form that a request asks for, lines of JSON unless it does.
+// exportFormat returns the requested format; lines of JSON by default.
 func (h exportHandler) exportFormat(c echo.Context) (exportFormat, error) {
 	switch name := cmp.Or(c.QueryParam("format"), "ndjson"); name {
 	case "ndjson":
@@ -64,8 +64,8 @@ func (h exportHandler) exportFormat(c echo.Context) (exportFormat, error) {
 	return exportFormat{}, tenants.Invalid{Field: "format", Message: "must be ndjson, markdown or tar"}
 }
 
-// exportSession answers a whole session as lines of JSON or a tar that verify by
-// themselves, or as a transcript.
+// exportSession answers with a whole session as lines of JSON or a tar, which can be verified on their own,
+// or as a transcript.
 func (h exportHandler) exportSession(c echo.Context, who caller) error {
 	if err := allowQuery(c, "format"); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (h exportHandler) exportSession(c echo.Context, who caller) error {
 	return h.export(c, who, reader, []uuid.UUID{id}, "palimpsest-session-"+id.String())
 }
 
-// exportSessions answers the sessions that the query names as one such file.
+// exportSessions answers with the sessions in the query as one such file.
 func (h exportHandler) exportSessions(c echo.Context, who caller) error {
 	if err := allowQuery(c, "id", "format"); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (h exportHandler) exportSessions(c echo.Context, who caller) error {
 	return h.export(c, who, reader, ids, "palimpsest-sessions")
 }
 
-// export answers sessions, all of which the reader may read, as a file with a name. What
-// fails once it goes out cuts it off, which anyone who verifies it sees.
+// export sends sessions as a file with a name; the reader must be allowed to read all of them. A failure
+// after the first bytes cuts the file off, which its verification reveals.
 func (h exportHandler) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
 	format, err := h.exportFormat(c)
 	if err != nil {
@@ -147,14 +147,14 @@ func (h exportHandler) export(c echo.Context, who caller, reader tenants.Reader,
 		if ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "format", format.name, "error", err)
 		}
-		// The status has gone out: only a broken connection tells that something is missing.
+		// The status has already been sent, so only a broken connection shows that something is missing.
 		panic(http.ErrAbortHandler)
 	}
 	return err
 }
 
-// sendFile sends what write writes. The status goes out with its first bytes: what fails before
-// is answered as any other error is.
+// sendFile sends the output of write. The status is sent with the first bytes, so earlier failures are
+// answered as any other error.
 func sendFile(c echo.Context, write func(w io.Writer) error) error {
 	buffered := bufio.NewWriterSize(c.Response(), exportBuffer)
 	err := write(buffered)
@@ -206,7 +206,7 @@ func (h exportHandler) exportTar(ctx context.Context, w io.Writer, sessions []ex
 	return bundle.Close()
 }
 
-// exported returns a session as it is exported.
+// exported returns a session for export.
 func (h exportHandler) exported(workspace tenants.WorkspaceID, detail session.Detail) export.Session {
 	out := export.Session{
 		Workspace: workspace, ID: detail.ID, Name: detail.Name, Title: detail.Title, Client: detail.Client, Model: detail.Model,

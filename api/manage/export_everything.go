@@ -18,11 +18,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// exportPage is how many things of one kind are in memory while they are exported.
+// exportPage bounds the items of one kind in memory during an export.
 const exportPage = 200
 
-// workspaceExportHandler answers everything that is stored of a workspace, for which it
-// reads nearly every store.
+// workspaceExportHandler exports all data of a workspace. It therefore reads nearly every store.
 type workspaceExportHandler struct {
 	exportHandler
 
@@ -33,8 +32,8 @@ func (h workspaceExportHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/export", a.as(tenants.ExportWorkspace, h.exportWorkspace))
 }
 
-// exportWorkspace answers everything that is stored of the workspace as one tar,
-// which verifies by itself. Only who may read all that was said may take it away.
+// exportWorkspace sends all data of the workspace as one tar, which can be verified on its own. It requires
+// the right to read all messages.
 func (h workspaceExportHandler) exportWorkspace(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
@@ -62,13 +61,13 @@ func (h workspaceExportHandler) exportWorkspace(c echo.Context, who caller) erro
 		if ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "export of a workspace is cut off", "workspace", who.workspace, "error", err)
 		}
-		// The status has gone out: only a broken connection tells that something is missing.
+		// The status has already been sent, so only a broken connection shows that something is missing.
 		panic(http.ErrAbortHandler)
 	}
 	return err
 }
 
-// everything is a workspace that is exported.
+// everything is a workspace export.
 type everything struct {
 	workspaceExportHandler
 
@@ -76,7 +75,7 @@ type everything struct {
 	bundle    *export.Bundle
 }
 
-// write writes the bundle: sessions last, which are most of it.
+// write writes the bundle, with sessions last because they are the largest part.
 func (e everything) write(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.stars, e.comments, e.audit, e.usage, e.sessions} {
 		if err := part(ctx); err != nil {
@@ -86,7 +85,7 @@ func (e everything) write(ctx context.Context) error {
 	return e.bundle.Close()
 }
 
-// about writes who is in the workspace, or is asked to be, and what it says of its data.
+// about writes the workspace's members, invitations and data settings.
 func (e everything) about(ctx context.Context) error {
 	name, err := e.config.Workspaces.WorkspaceName(ctx, e.workspace)
 	if err != nil {
@@ -128,7 +127,7 @@ func (e everything) about(ctx context.Context) error {
 	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, each(pending, pendingOf), signOn, alerts})
 }
 
-// exportedMember is a member as an export has them.
+// exportedMember is a member in an export.
 type exportedMember struct {
 	userJSON
 
@@ -152,7 +151,7 @@ func (e everything) people(ctx context.Context) ([]exportedMember, error) {
 	return people, nil
 }
 
-// keys writes what is known of keys; their secrets are not.
+// keys writes the keys, without their secrets.
 func (e everything) keys(ctx context.Context) error {
 	keys, err := e.config.APIKeys.APIKeys(ctx, e.workspace)
 	if err != nil {
@@ -223,7 +222,7 @@ func (e everything) patterns(ctx context.Context) error {
 	})
 }
 
-// exportedView is a view that an earlier version has kept, as an export has it.
+// exportedView is a view stored by an earlier version, in an export.
 type exportedView struct {
 	ID      uuid.UUID `json:"id"`
 	User    uuid.UUID `json:"user"`
@@ -233,7 +232,7 @@ type exportedView struct {
 	SavedAt time.Time `json:"saved_at"`
 }
 
-// views writes the saved views of everybody.
+// views writes everyone's saved views.
 func (e everything) views(ctx context.Context) error {
 	line := func(view tenants.View) exportedView { return exportedView(view) }
 	return listed(e, "views.ndjson", line, func(last tenants.View) ([]tenants.View, error) {
@@ -249,7 +248,7 @@ func (e everything) audit(ctx context.Context) error {
 	})
 }
 
-// usage writes what is kept of each request.
+// usage writes the record of each request.
 func (e everything) usage(ctx context.Context) error {
 	return e.lines("usage.ndjson", func(write func(line any) error) error {
 		filter := tenants.ExchangeFilter{Limit: exportPage}
@@ -274,8 +273,7 @@ func (e everything) usage(ctx context.Context) error {
 	})
 }
 
-// sessions writes every session, in the order of their ids: one that is used
-// meanwhile does not change its place.
+// sessions writes every session, ordered by id, so that use in the meantime doesn't change a session's place.
 func (e everything) sessions(ctx context.Context) error {
 	after := uuid.Nil
 	for {

@@ -6,8 +6,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Headers has every answer below /api/v1, errors of the router included, say that nothing
-// keeps it and that browsers take it for what it says it is. It is made for echo.Pre.
+// Headers forbids caching and content sniffing for every answer below /api/v1, including errors of the
+// router. It is for echo.Pre.
 func Headers(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if path := c.Request().URL.Path; path == "/api/v1" || strings.HasPrefix(path, "/api/v1/") {

@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// quotaNames are the names of the limits for which is reports true.
+// quotaNames returns the names of the limits for which is reports true.
 func quotaNames(is func(limit *tenants.Limit) bool) (names []string) {
 	for _, limit := range tenants.QuotaLimits() {
 		if is(&limit) {
@@ -21,7 +21,7 @@ func quotaNames(is func(limit *tenants.Limit) bool) (names []string) {
 	return names
 }
 
-// limitsJSON is what an API key is held to. An empty list and 0 stand for no limit.
+// limitsJSON holds an API key's limits. An empty list and 0 mean no limit.
 type limitsJSON struct {
 	Models         []string `json:"allowed_models"`
 	Endpoints      []string `json:"allowed_endpoints"`
@@ -41,7 +41,7 @@ func limitsOf(limits tenants.Limits) limitsJSON {
 	}
 }
 
-// limitsChange is what a request says of limits; what it leaves out stays.
+// limitsChange is a request's change of limits; omitted members stay.
 type limitsChange struct {
 	Models         *[]string `json:"allowed_models"`
 	Endpoints      *[]string `json:"allowed_endpoints"`
@@ -54,7 +54,7 @@ type limitsChange struct {
 	AllowUnpriced *bool `json:"allow_unpriced"`
 }
 
-// apply returns limits as they are after the change. The error is a tenants.Invalid.
+// apply returns the changed limits. The error is a tenants.Invalid.
 func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	set(&limits.Models, c.Models)
 	set(&limits.Endpoints, c.Endpoints)
@@ -76,17 +76,17 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	return limits, c.QuotaChange.Apply(&limits.Quota)
 }
 
-// list returns a list as JSON has it: empty, and not null, where there is nothing.
+// list returns a list for JSON: empty instead of null.
 func list[T any](values []T) []T { return append([]T{}, values...) }
 
-// set sets what a request gives; what it leaves out stays.
+// set sets a given member; an omitted one stays.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// optionalTime is a time that a request sets, takes away with null, or leaves out.
+// optionalTime is a time that a request sets, removes with null, or omits.
 type optionalTime struct {
 	given bool
 	at    *time.Time
@@ -98,7 +98,7 @@ func (o *optionalTime) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &o.at)
 }
 
-// keyChange is what a request changes of an API key; what it leaves out stays.
+// keyChange is a request's change of an API key; omitted members stay.
 type keyChange struct {
 	limitsChange
 
@@ -135,12 +135,12 @@ func (h keyHandler) changeKey(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, keyOf(changed))
 }
 
-// rotation is how a request has an API key's secret replaced.
+// rotation is the body of a request to replace an API key's secret.
 type rotation struct {
-	Grace *string `json:"grace"` // how long the old secret goes on to work: "24h", the default
+	Grace *string `json:"grace"` // how long the old secret still works: "24h", the default
 }
 
-// defaultGrace is how long an old secret works where nothing is said.
+// defaultGrace is how long an old secret works by default.
 const defaultGrace = 24 * time.Hour
 
 func (h keyHandler) rotateKey(c echo.Context, who caller) error {
@@ -169,8 +169,7 @@ func (h keyHandler) rotateKey(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// changeableKey returns the key in the path if the caller may change it: everybody's,
-// or one of their own.
+// changeableKey returns the key in the path if the caller may change it: any key, or one of their own.
 func (h keyHandler) changeableKey(c echo.Context, who caller) (tenants.APIKey, error) {
 	id, err := pathID(c)
 	if err != nil {

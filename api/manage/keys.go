@@ -58,7 +58,7 @@ func (h keyHandler) listKeys(c echo.Context, who caller) error {
 	return answerPage(c, each(keys, keyOf), "")
 }
 
-// newKey is what a request for an API key says of it.
+// newKey is the body of a request for an API key.
 type newKey struct {
 	Name      string          `json:"name"`
 	Scopes    []tenants.Scope `json:"scopes"`
@@ -98,7 +98,7 @@ func (h keyHandler) revokeKey(c echo.Context, who caller) error {
 	return done(c, h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID))
 }
 
-// revokeSelf ends the API key that the request is sent with: a terminal logs out.
+// revokeSelf revokes the request's own API key: a terminal logs out.
 func (h keyHandler) revokeSelf(c echo.Context, who caller) error {
 	if !who.isKey() {
 		return errNoAPIKey

@@ -11,17 +11,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// loginJSON is a place where a person is logged in.
+// loginJSON is a login of a person.
 type loginJSON struct {
 	ID         uuid.UUID `json:"id"`
 	UserAgent  string    `json:"user_agent"`
 	CreatedAt  time.Time `json:"created_at"`
-	LastSeenAt time.Time `json:"last_seen_at"` // to some minutes
+	LastSeenAt time.Time `json:"last_seen_at"` // accurate to some minutes
 	ExpiresAt  time.Time `json:"expires_at"`
-	Current    bool      `json:"current"` // the one of this request
+	Current    bool      `json:"current"` // this request's login
 }
 
-// person wraps a handler for people: an API key has no account.
+// person wraps a handler for people, since an API key doesn't have an account.
 func person(handle func(c echo.Context, who tenants.Principal) error) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		if who.key.ID != uuid.Nil {
@@ -54,7 +54,7 @@ func (h accountHandler) endLogin(c echo.Context, who tenants.Principal) error {
 	return done(c, h.identity.EndLogin(c.Request().Context(), who.User.ID, id))
 }
 
-// endLogins ends all logins, that of the request too.
+// endLogins ends all logins, including the request's.
 func (h accountHandler) endLogins(c echo.Context, who tenants.Principal) error {
 	if err := h.identity.EndLogins(c.Request().Context(), who.User.ID); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (h accountHandler) putPassword(c echo.Context, who tenants.Principal) error
 	return done(c, h.identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password))
 }
 
-// putEmail has a link sent; the address changes once that is opened.
+// putEmail sends a link; the address changes when it is opened.
 func (h accountHandler) putEmail(c echo.Context, who tenants.Principal) error {
 	asked, err := readJSON[struct {
 		Email    string `json:"email"`
@@ -89,7 +89,7 @@ func (h accountHandler) putEmail(c echo.Context, who tenants.Principal) error {
 	return c.JSON(http.StatusAccepted, mailSent())
 }
 
-// ask has a link sent to anyone who has an address.
+// ask sends a link to an address if it belongs to an account.
 func (h accountHandler) ask(send func(ctx context.Context, email, from string) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		asked, err := readJSON[struct {
@@ -105,7 +105,7 @@ func (h accountHandler) ask(send func(ctx context.Context, email, from string) e
 	}
 }
 
-// confirmReset sets a password with the secret of a link.
+// confirmReset sets a password with the secret in a link.
 func (h accountHandler) confirmReset(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Token    string `json:"token"`
@@ -117,7 +117,7 @@ func (h accountHandler) confirmReset(c echo.Context) error {
 	return done(c, h.identity.ResetPassword(fromPlace(c), asked.Token, asked.Password))
 }
 
-// confirmEmail proves an address with the secret of a link.
+// confirmEmail verifies an address with the secret in a link.
 func (h accountHandler) confirmEmail(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Token string `json:"token"`
@@ -131,16 +131,15 @@ func (h accountHandler) confirmEmail(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// mailSentJSON says that anyone who has the address gets a mail.
+// mailSentJSON says that the address gets a mail if it belongs to an account.
 type mailSentJSON struct {
 	Status string `json:"status"`
 }
 
-// mailSent is the answer to everybody who asks for a mail.
+// mailSent is the answer to every request for a mail, so that it doesn't reveal who has an account.
 func mailSent() mailSentJSON { return mailSentJSON{Status: "mail_sent"} }
 
-// fromPlace returns a request's context with the place that it comes from, of someone
-// who is not known yet.
+// fromPlace returns a request's context with the place of its sender, who is not known yet.
 func fromPlace(c echo.Context) context.Context {
 	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
 }

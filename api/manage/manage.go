@@ -19,9 +19,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// Config is what the API needs. Every field but ArchiveKeys, Version, Log and Now must be set.
+// Config holds the API's dependencies. Every field but ArchiveKeys, Version, Log and Now must be set.
 type Config struct {
-	// Defaults is the pipeline of a workspace that has set none.
+	// Defaults is the pipeline of a workspace without its own.
 	Defaults pipeline.Layer
 
 	// Codecs read the archived messages of each format.
@@ -33,14 +33,14 @@ type Config struct {
 	Traffic
 	Administration
 
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// People are who may call, and who belongs to a workspace.
+// People are the callers, and the members of a workspace.
 type People struct {
 	Identity    tenants.Identity
 	Cookies     tenants.Cookies
@@ -52,7 +52,7 @@ type People struct {
 	Devices     *tenants.DeviceLogins
 }
 
-// Gateway is what a workspace's requests go through on their way to a provider.
+// Gateway configures the way of a workspace's requests to a provider.
 type Gateway struct {
 	APIKeys      tenants.APIKeys
 	ProviderKeys tenants.ProviderKeys
@@ -62,17 +62,17 @@ type Gateway struct {
 	Patterns     *patternsdb.Store
 }
 
-// Conversations are what was said, and what people noted of it.
+// Conversations are archived messages and people's remarks on them.
 type Conversations struct {
 	Sessions    session.Records
 	Archive     archive.Reader
-	ArchiveKeys *archive.Keys // optional: without them, what is sealed beside messages is not shown
+	ArchiveKeys *archive.Keys // optional: without them, sealed data beside messages is not shown
 	Searcher    archive.Searcher
 	Stars       tenants.Stars
 	Comments    tenants.Comments
 }
 
-// Traffic is what is counted of requests.
+// Traffic is statistics of requests.
 type Traffic struct {
 	Exchanges tenants.Exchanges
 	Usage     tenants.UsageReader
@@ -81,7 +81,7 @@ type Traffic struct {
 	Alerts    tenants.Alerts
 }
 
-// Administration is a workspace as a whole: its data, who changed what, and what it pays.
+// Administration covers a workspace as a whole: its data, audit log and billing.
 type Administration struct {
 	Workspaces tenants.Workspaces
 	Data       tenants.Data
@@ -90,7 +90,7 @@ type Administration struct {
 	Billing    Billing
 }
 
-// Register adds the API's routes to group, which stands for /api/v1.
+// Register adds the API's routes to group, the group of /api/v1.
 func Register(group *echo.Group, config Config) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -110,7 +110,7 @@ func Register(group *echo.Group, config Config) {
 	group.RouteNotFound("/*", unknownRoute)
 }
 
-// handlers returns what adds the routes about each noun.
+// handlers returns functions that add the routes of each noun.
 func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 	may, changes := readers{config.Data}, notes{config.Audit}
 	find := lanes{config.Sessions, may}
@@ -153,5 +153,5 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 	}
 }
 
-// unknownRoute answers a path that the API does not have.
+// unknownRoute answers an unknown path.
 func unknownRoute(echo.Context) error { return errUnknownRoute }

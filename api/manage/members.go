@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// memberHandler answers about who belongs to a workspace, and who is invited.
+// memberHandler serves members and invitations of a workspace.
 type memberHandler struct {
 	members     tenants.Members
 	invitations tenants.Invitations
@@ -34,7 +34,7 @@ type memberJSON struct {
 	Email    string       `json:"email"`
 	Role     tenants.Role `json:"role"`
 	JoinedAt time.Time    `json:"joined_at"`
-	SeenAt   *time.Time   `json:"seen_at"` // null: not yet
+	SeenAt   *time.Time   `json:"seen_at"` // null until then
 }
 
 type invitationJSON struct {
@@ -45,7 +45,7 @@ type invitationJSON struct {
 	CreatedAt time.Time    `json:"created_at"`
 	SentAt    time.Time    `json:"sent_at"`
 	ExpiresAt time.Time    `json:"expires_at"`
-	Link      string       `json:"link,omitempty"` // in the answer that made it only
+	Link      string       `json:"link,omitempty"` // only in the answer that created it
 }
 
 func invitationOf(invitation tenants.Invitation, link string) invitationJSON {
@@ -55,7 +55,7 @@ func invitationOf(invitation tenants.Invitation, link string) invitationJSON {
 	}
 }
 
-// pendingOf is invitationOf without the link, which is known only to who was sent it.
+// pendingOf is invitationOf without the link, since only the invited person knows it.
 func pendingOf(invitation tenants.Invitation) invitationJSON { return invitationOf(invitation, "") }
 
 func (h memberHandler) listMembers(c echo.Context, who caller) error {
@@ -99,8 +99,7 @@ func (h memberHandler) listInvitations(c echo.Context, who caller) error {
 	return answerPage(c, each(pending, pendingOf), "")
 }
 
-// invite invites one person. Nobody becomes a member without accepting, so that this
-// is what posting a member does, too.
+// invite invites one person. Posting a member does the same, since a person has to accept to become a member.
 func (h memberHandler) invite(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Email string       `json:"email"`
@@ -138,7 +137,7 @@ func (h memberHandler) acceptInvitation(c echo.Context, who caller) error {
 	return done(c, h.invitations.Accept(c.Request().Context(), asked.Token, who.principal))
 }
 
-// answerInvited answers with an invitation and its link, which nobody can read again.
+// answerInvited answers with an invitation and its link, which can't be read again.
 func answerInvited(c echo.Context, status int, invited tenants.Invited) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(status, invitationOf(invited.Invitation, invited.Link))

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// limitHandler answers about the limits that a workspace has set for models.
+// limitHandler serves a workspace's limits for models.
 type limitHandler struct {
 	limits tenants.Data
 }
@@ -30,7 +30,7 @@ func (h limitHandler) listModelLimits(c echo.Context, who caller) error {
 	return answerPage(c, append([]tenants.ModelLimit{}, limits...), "")
 }
 
-// newModelLimits is what a request says of limits: all that are to stand.
+// newModelLimits is the body of a request to set limits. It replaces all of them.
 type newModelLimits struct {
 	Limits *[]tenants.ModelLimit `json:"limits"`
 }
@@ -50,7 +50,8 @@ func (h limitHandler) putModelLimits(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// configModelLimitJSON are the limits of a model in a file, which names a provider key by its name, or by its id.
+// configModelLimitJSON are the limits of a model in a file, which identifies a provider key by its name or by
+// its id.
 type configModelLimitJSON struct {
 	Model string `json:"model"`
 	Key   string `json:"provider_key,omitempty"`
@@ -59,14 +60,14 @@ type configModelLimitJSON struct {
 	Output int `json:"output_tokens,omitempty"`
 }
 
-// modelLimits returns limits as a file has them.
+// modelLimits returns limits in the form of a file.
 func (c *configured) modelLimits() []configModelLimitJSON {
 	return each(c.limits, func(limit tenants.ModelLimit) configModelLimitJSON {
 		return configModelLimitJSON{Model: limit.Model, Key: c.nameOf(limit.ProviderKey), Window: limit.Window, Output: limit.Output}
 	})
 }
 
-// takeLimits sets the limits of the models that a file names; others stay as they are.
+// takeLimits sets the limits of the models in a file; others stay as they are.
 func (i *configImport) takeLimits(ctx context.Context, part configMember) error {
 	wanted := slices.Clone(i.now.limits)
 	for _, item := range i.items(part) {
@@ -95,8 +96,8 @@ func (i *configImport) takeLimits(ctx context.Context, part configMember) error 
 	return i.refused(part.place, i.Data.ChangeModelLimits(ctx, i.tenant, func([]tenants.ModelLimit) ([]tenants.ModelLimit, error) { return wanted, nil }))
 }
 
-// providerKeyNamed returns the provider key that a file names, uuid.Nil if it names none. If the key isn't known, that
-// is reported: something is to be set there.
+// providerKeyNamed returns the provider key named in a file; uuid.Nil if absent. If the key is unknown, it
+// reports that something has to be set by another import.
 func (i *configImport) providerKeyNamed(place, name, something string) (id uuid.UUID, known bool) {
 	if name == "" {
 		return uuid.Nil, true

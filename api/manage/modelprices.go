@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// priceHandler answers about the prices that a workspace has set for models.
+// priceHandler serves a workspace's prices for models.
 type priceHandler struct {
 	prices tenants.Data
 }
@@ -29,7 +29,7 @@ func (h priceHandler) listModelPrices(c echo.Context, who caller) error {
 	return answerPage(c, append([]tenants.ModelPrice{}, prices...), "")
 }
 
-// newModelPrices is what a request says of prices: all that are to stand.
+// newModelPrices is the body of a request to set prices. It replaces all of them.
 type newModelPrices struct {
 	Prices *[]tenants.ModelPrice `json:"prices"`
 }
@@ -49,7 +49,8 @@ func (h priceHandler) putModelPrices(c echo.Context, who caller) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// configModelPriceJSON is the price of a model in a file, which names a provider key by its name, or by its id.
+// configModelPriceJSON is the price of a model in a file, which identifies a provider key by its name or by
+// its id.
 type configModelPriceJSON struct {
 	Model string `json:"model"`
 	Key   string `json:"provider_key,omitempty"`
@@ -61,7 +62,7 @@ type configModelPriceJSON struct {
 	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
 }
 
-// modelPricesIn returns prices as a file has them.
+// modelPricesIn returns prices in the form of a file.
 func (c *configured) modelPrices() []configModelPriceJSON {
 	return each(c.prices, func(price tenants.ModelPrice) configModelPriceJSON {
 		return configModelPriceJSON{
@@ -70,7 +71,7 @@ func (c *configured) modelPrices() []configModelPriceJSON {
 	})
 }
 
-// nameOf returns the name of a provider key, or its id where others have the name too; "" for none.
+// nameOf returns the name of a provider key, or its id if the name is ambiguous; "" for uuid.Nil.
 func (c *configured) nameOf(id uuid.UUID) string {
 	if id == uuid.Nil {
 		return ""
@@ -92,7 +93,7 @@ func (c *configured) nameOf(id uuid.UUID) string {
 	return name
 }
 
-// takePrices sets the prices of the models that a file names; others stay as they are.
+// takePrices sets the prices of the models in a file; others stay as they are.
 func (i *configImport) takePrices(ctx context.Context, part configMember) error {
 	wanted := slices.Clone(i.now.prices)
 	for _, item := range i.items(part) {

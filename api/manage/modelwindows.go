@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// windowHandler answers about the context windows that a workspace has set.
+// windowHandler serves a workspace's context windows for models.
 type windowHandler struct {
 	windows tenants.ModelWindows
 }
@@ -44,7 +44,7 @@ func (h windowHandler) listModelWindows(c echo.Context, who caller) error {
 	return answerPage(c, each(windows, modelWindowOf), "")
 }
 
-// newModelWindow is what a request says of a model's window.
+// newModelWindow is the body of a request to set a model's window.
 type newModelWindow struct {
 	Tokens int `json:"window_tokens"`
 }
@@ -76,7 +76,7 @@ func (h windowHandler) deleteModelWindow(c echo.Context, who caller) error {
 	return done(c, h.windows.DeleteModelWindow(c.Request().Context(), who.workspace, model))
 }
 
-// pathModel returns the model in the path, in which a slash of its name is %2F.
+// pathModel returns the model in the path, with %2F for a slash of its name.
 func pathModel(c echo.Context) (string, error) {
 	model, err := url.PathUnescape(c.Param("model"))
 	model = strings.TrimSpace(model)

@@ -10,19 +10,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// operatedJSON is what an operator sees of a workspace.
+// operatedJSON is an operator's view of a workspace.
 type operatedJSON struct {
 	ID           tenants.WorkspaceID `json:"id"`
 	Name         string              `json:"name"`
 	CreatedAt    time.Time           `json:"created_at"`
 	Owner        string              `json:"owner"`
 	Members      int64               `json:"members"`
-	Exchanges    int64               `json:"exchanges"` // of 30 days, as are the next two
+	Exchanges    int64               `json:"exchanges"` // of 30 days, like the next two
 	Failures     int64               `json:"failures"`
 	Tokens       int64               `json:"tokens"`
-	LastExchange *time.Time          `json:"last_exchange"` // null: never
+	LastExchange *time.Time          `json:"last_exchange"` // null if absent
 	ArchiveBytes int64               `json:"archive_bytes"`
-	SuspendedAt  *time.Time          `json:"suspended_at"` // null: active
+	SuspendedAt  *time.Time          `json:"suspended_at"` // null if active
 	Reason       string              `json:"reason,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
 	return operated
 }
 
-// operatorHandler answers those who run the installation.
+// operatorHandler serves the operators of the installation.
 type operatorHandler struct {
 	operators tenants.Operators
 }
@@ -49,8 +49,7 @@ func (h operatorHandler) register(group *echo.Group, a *authorizer) {
 	group.POST("/operator/workspaces/:id/resume", a.operator(h.setSuspended(false)))
 }
 
-// operator wraps a handler that works for a login of who runs the installation. For
-// others, and for API keys, there is nothing there.
+// operator wraps a handler for logins of the installation's operators. Others, and API keys, get a 404.
 func (a *authorizer) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return a.known(func(c echo.Context, who caller) error {
 		if who.isKey() || !who.principal.User.Operator {
@@ -91,7 +90,7 @@ func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 	return answerPage(c, each(found, operatedOf), next)
 }
 
-// setSuspended returns what suspends the workspace in the path, or resumes it.
+// setSuspended returns a handler that suspends the workspace in the path, or resumes it.
 func (h operatorHandler) setSuspended(suspend bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		id, err := pathWorkspace(c)

@@ -17,7 +17,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// patternHandler answers about what was learned in a workspace.
+// patternHandler serves learned patterns of a workspace.
 type patternHandler struct {
 	patterns *patternsdb.Store
 	notes    notes
@@ -98,7 +98,7 @@ func (h patternHandler) getPattern(c echo.Context, who caller, id uuid.UUID) err
 	return answerPattern(c, http.StatusOK, &found)
 }
 
-// newPattern is what a request says of a pattern that is added by hand.
+// newPattern is the body of a request to add a pattern by hand.
 type newPattern struct {
 	Kind patterns.Kind `json:"kind"`
 	Text string        `json:"text"`
@@ -140,14 +140,14 @@ func (h patternHandler) createPattern(c echo.Context, who caller) error {
 	return answerPattern(c, http.StatusCreated, &added)
 }
 
-// patternChange is what a request changes of a pattern; what it leaves out stays.
+// patternChange is a request's change of a pattern; omitted members stay.
 type patternChange struct {
 	Text   *string          `json:"text"`
 	When   *whenJSON        `json:"when"`
 	Status *patterns.Status `json:"status"`
 }
 
-// readPatternChange reads what a request changes of a pattern.
+// readPatternChange reads a request's change of a pattern.
 func readPatternChange(c echo.Context) (patterns.Change, error) {
 	asked, err := readJSON[patternChange](c)
 	if err != nil {
@@ -174,8 +174,8 @@ func readPatternChange(c echo.Context) (patterns.Change, error) {
 	return change, nil
 }
 
-// changePattern approves, disables, rejects or edits a pattern. With If-Match, it is
-// changed only if it has that version. Only who may read its words approves or edits it.
+// changePattern approves, disables, rejects or edits a pattern. With If-Match, it is changed only if it has
+// that version. Approval and edits require the right to read its text.
 func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) error {
 	change, err := readPatternChange(c)
 	if err != nil {
@@ -213,8 +213,7 @@ func answerPattern(c echo.Context, status int, p *patterns.Pattern) error {
 	return c.JSON(status, answer)
 }
 
-// patternNote is what the audit log says of a pattern: not its words, which may be
-// those of a session.
+// patternNote is the audit log's entry about a pattern. It omits the text, which may come from a session.
 func patternNote(action tenants.Action, before, after *patterns.Pattern) tenants.Change {
 	fields := func(p *patterns.Pattern) tenants.Fields {
 		if p == nil {
@@ -243,13 +242,13 @@ func patternText(text string) (string, error) {
 	return checked, invalidPattern(err)
 }
 
-// readWhen checks which requests a pattern is to be relevant to.
+// readWhen checks the condition for requests that a pattern applies to.
 func readWhen(asked whenJSON) (patterns.When, error) {
 	when, err := patterns.CheckWhen(patterns.When(asked))
 	return when, invalidPattern(err)
 }
 
-// invalidPattern returns a patterns.Invalid as the kind that answers know.
+// invalidPattern converts a patterns.Invalid to a known kind of error.
 func invalidPattern(err error) error {
 	if invalid, is := errors.AsType[patterns.Invalid](err); is {
 		return tenants.Invalid(invalid)

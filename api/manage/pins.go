@@ -20,8 +20,7 @@ type pinJSON struct {
 	At      time.Time `json:"pinned_at"`
 }
 
-// listPins lists the pins of a lane, with those of the messages that it shares
-// with the lane it forked from.
+// listPins lists the pins of a lane, including those of messages shared with the lane it forked from.
 func (h sessionHandler) listPins(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
@@ -33,13 +32,13 @@ func (h sessionHandler) listPins(c echo.Context, who caller) error {
 	return h.answerPins(c, who, lane.ID)
 }
 
-// newPin is what a request says of a pin.
+// newPin is the body of a request to add a pin.
 type newPin struct {
 	Message *int `json:"message"`
 }
 
-// createPin pins the turn of a message: no epoch from now on compresses it, and
-// the next one puts it back if it was.
+// createPin pins the turn of a message: later epochs don't compress it, and the next one restores it if it
+// was compressed.
 func (h sessionHandler) createPin(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (h sessionHandler) answerPins(c echo.Context, who caller, lane uuid.UUID) e
 	return answerPage(c, data, "")
 }
 
-// pinChange is what the audit log says of a pin.
+// pinChange is the audit log's entry about a pin.
 func pinChange(action tenants.Action, of uuid.UUID, pin session.Pin) tenants.Change {
 	fields := tenants.Fields{"lane": pin.Lane.String(), "message": strconv.Itoa(pin.Message)}
 	change := tenants.Change{Action: action, Target: of.String(), After: fields}

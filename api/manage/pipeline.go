@@ -16,8 +16,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// pipelineHandler answers about the pipeline, its versions, and what another one would
-// have made of recorded sessions.
+// pipelineHandler serves the pipeline, its versions, and previews of another one on recorded sessions.
 type pipelineHandler struct {
 	pipelines tenants.Pipelines
 	previews  *preview.Preview
@@ -34,9 +33,9 @@ func (h pipelineHandler) register(group *echo.Group, a *authorizer) {
 
 type pipelineJSON struct {
 	Pipeline pipeline.Config  `json:"pipeline"`
-	Sources  pipeline.Sources `json:"sources"` // where each value comes from, by its path
-	Version  int              `json:"version"` // 0 if nothing saved yet
-	YAML     string           `json:"yaml"`    // what was saved
+	Sources  pipeline.Sources `json:"sources"` // the source of each value, by its path
+	Version  int              `json:"version"` // 0 until one is saved
+	YAML     string           `json:"yaml"`    // as saved
 	SavedBy  *uuid.UUID       `json:"saved_by,omitempty"`
 	SavedAt  *time.Time       `json:"saved_at,omitempty"`
 }
@@ -49,8 +48,8 @@ func (h pipelineHandler) getPipeline(c echo.Context, who caller) error {
 	return h.answerPipeline(c, saved)
 }
 
-// putPipeline saves a whole pipeline: what the body leaves out has its default.
-// With If-Match, it is saved only over that version.
+// putPipeline saves a whole pipeline: omitted settings get their defaults. With If-Match, it is saved only
+// over that version.
 func (h pipelineHandler) putPipeline(c echo.Context, who caller) error {
 	switch mediaType(c.Request()) {
 	case "application/yaml", "application/x-yaml", "text/yaml", echo.MIMEApplicationJSON:

@@ -16,17 +16,17 @@ type pipelineVersionJSON struct {
 	Version int           `json:"version"`
 	InForce bool          `json:"in_force"`
 	SavedBy uuid.UUID     `json:"saved_by"`
-	Author  string        `json:"author"` // an e-mail address or an API key's name; empty: they left, or the product
+	Author  string        `json:"author"` // an e-mail address or an API key's name; "" for the product, or if they left
 	SavedAt time.Time     `json:"saved_at"`
 	YAML    string        `json:"yaml"`
 	Changes []settingJSON `json:"changes"`         // against the version before
-	Problem string        `json:"error,omitempty"` // why it cannot be restored any more
+	Problem string        `json:"error,omitempty"` // why it can no longer be restored
 }
 
-// settingJSON is a setting that was changed.
+// settingJSON is a changed setting.
 type settingJSON struct {
 	Field  string `json:"field"`
-	Before string `json:"before"` // as YAML writes it
+	Before string `json:"before"` // in YAML
 	After  string `json:"after"`
 }
 
@@ -42,7 +42,7 @@ func (h pipelineHandler) listPipelines(c echo.Context, who caller) error {
 		}
 	}
 	ctx := c.Request().Context()
-	// The one after the last of the page is what that is compared with.
+	// One version more than the page, so that its last one can be compared with its predecessor.
 	versions, err := h.pipelines.PipelineVersions(ctx, who.workspace, before, limit+1)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (h pipelineHandler) listPipelines(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-// pipelineVersion tells a version and what it changed of the one before.
+// pipelineVersion describes a version and its changes since the one before.
 func (h pipelineHandler) pipelineVersion(before, version tenants.PipelineConfig) pipelineVersionJSON {
 	told := pipelineVersionJSON{
 		Version: version.Version, SavedBy: version.SavedBy, Author: version.Author, SavedAt: version.SavedAt, YAML: version.YAML, Changes: []settingJSON{},

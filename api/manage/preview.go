@@ -33,14 +33,14 @@ type figuresJSON struct {
 }
 
 type comparisonJSON struct {
-	Sample bool         `json:"sample"`           // of invented sessions: the workspace has too few
-	Was    *figuresJSON `json:"actual,omitempty"` // absent of a sample
+	Sample bool         `json:"sample"`           // based on invented sessions, because the workspace has too few
+	Was    *figuresJSON `json:"actual,omitempty"` // absent for a sample
 	Saved  figuresJSON  `json:"saved"`
 	Wanted figuresJSON  `json:"preview"`
 }
 
-// previewPipeline says what a pipeline would have made of the newest sessions. What
-// the pipeline leaves out has its default, as in a saved one.
+// previewPipeline shows the effect of a pipeline on the newest sessions. Omitted settings get their defaults,
+// as in a saved one.
 func (h pipelineHandler) previewPipeline(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Pipeline json.RawMessage `json:"pipeline"`

@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// providerKeyHandler answers about provider keys.
+// providerKeyHandler serves provider keys.
 type providerKeyHandler struct {
 	keys tenants.ProviderKeys
 	now  func() time.Time
@@ -25,7 +25,7 @@ func (h providerKeyHandler) register(group *echo.Group, a *authorizer) {
 	group.POST("/provider-keys/:id/test", a.as(tenants.ManageProviders, withID(h.testProviderKey)))
 }
 
-// useSpan is how far back the use of provider keys is told.
+// useSpan is the period of the reported use of provider keys.
 const useSpan = 30 * 24 * time.Hour
 
 type providerKeyJSON struct {
@@ -41,16 +41,16 @@ type providerKeyJSON struct {
 	Order     int                `json:"order"`
 	Default   bool               `json:"default"`
 	Enabled   bool               `json:"enabled"`
-	Wait      int                `json:"wait_seconds"` // 0: as long as the client waits
+	Wait      int                `json:"wait_seconds"` // 0 means as long as the client waits
 	Last4     string             `json:"last4"`
 	CreatedBy uuid.UUID          `json:"created_by"`
 	CreatedAt time.Time          `json:"created_at"`
 	SealedAt  time.Time          `json:"replaced_at"`
-	Check     *keyCheckJSON      `json:"check"`         // null: never tested
+	Check     *keyCheckJSON      `json:"check"`         // null if never tested
 	Use       *keyUseJSON        `json:"use,omitempty"` // in the list only
 }
 
-// keyCheckJSON is the outcome of the last test.
+// keyCheckJSON is the result of the last test.
 type keyCheckJSON struct {
 	At     time.Time `json:"at"`
 	OK     bool      `json:"ok"`
@@ -58,11 +58,11 @@ type keyCheckJSON struct {
 	Error  string    `json:"error,omitempty"`
 }
 
-// keyUseJSON is what came of a key's requests in the last thirty days.
+// keyUseJSON sums up a key's requests of the last thirty days.
 type keyUseJSON struct {
 	Exchanges     int64      `json:"exchanges"`
 	CostUSD       float64    `json:"cost_usd"`
-	Rejected      int64      `json:"rejected"` // since the provider took the key last
+	Rejected      int64      `json:"rejected"` // since the provider last accepted the key
 	RejectedSince *time.Time `json:"rejected_since"`
 	LastErrorAt   *time.Time `json:"last_error_at"`
 	LastStatus    int        `json:"last_error_status,omitempty"`
@@ -113,7 +113,7 @@ func (h providerKeyHandler) listProviderKeys(c echo.Context, who caller) error {
 	return answerPage(c, data, "")
 }
 
-// newProviderKey is what a request to store a provider key says of it.
+// newProviderKey is the body of a request to store a provider key.
 type newProviderKey struct {
 	Provider tenants.Provider   `json:"provider"` // or the id of a preset
 	Dialects []tenants.Provider `json:"dialects"`
@@ -153,7 +153,7 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 	return c.JSON(http.StatusCreated, providerKeyOf(key))
 }
 
-// bothOf reports whether dialects are both of them.
+// bothOf reports whether dialects contains both of them.
 func bothOf(dialects []tenants.Provider) (bool, error) {
 	seen := map[tenants.Provider]bool{}
 	for _, dialect := range dialects {
@@ -165,7 +165,7 @@ func bothOf(dialects []tenants.Provider) (bool, error) {
 	return len(seen) > 1, nil
 }
 
-// changedProviderKey is what a request says of how a key is to be used from now on.
+// changedProviderKey is the body of a request to change the use of a key.
 type changedProviderKey struct {
 	Name     *string             `json:"name"`
 	Dialects *[]tenants.Provider `json:"dialects"`
@@ -194,7 +194,7 @@ func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.
 	return c.JSON(http.StatusOK, providerKeyOf(key))
 }
 
-// change returns what is to become of a key. The error is a tenants.Invalid.
+// change returns the change of a key. The error is a tenants.Invalid.
 func (c changedProviderKey) change() (tenants.ProviderKeyChange, error) {
 	change := tenants.ProviderKeyChange{Name: c.Name, Auth: c.Auth, Headers: c.Headers, Models: c.Models, Order: c.Order, Default: c.Default}
 	if c.Dialects != nil {
@@ -215,10 +215,10 @@ func (c changedProviderKey) change() (tenants.ProviderKeyChange, error) {
 	return change, nil
 }
 
-// replacedProviderKey is what a request says of a key's new secret.
+// replacedProviderKey is the body of a request to replace a key's secret.
 type replacedProviderKey struct {
 	Key     string  `json:"key"`
-	BaseURL *string `json:"base_url"` // nil: as it was
+	BaseURL *string `json:"base_url"` // nil keeps it
 }
 
 func (h providerKeyHandler) replaceProviderKey(c echo.Context, who caller, id uuid.UUID) error {
@@ -237,18 +237,18 @@ func (h providerKeyHandler) deleteProviderKey(c echo.Context, who caller, id uui
 	return done(c, h.keys.DeleteProviderKey(c.Request().Context(), who.workspace, id))
 }
 
-// keyTestJSON is the outcome of a test.
+// keyTestJSON is the result of a test.
 type keyTestJSON struct {
 	OK         bool   `json:"ok"`
 	Models     int    `json:"models"`           // that the provider lists
-	Status     int    `json:"status,omitempty"` // the provider's; 0: it could not be reached
+	Status     int    `json:"status,omitempty"` // the provider's; 0 if it was unreachable
 	Error      string `json:"error,omitempty"`
 	Said       string `json:"provider_said,omitempty"`
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// testProviderKey asks the provider for its models with a stored key. A key that
-// does not work is an answer, not an error of the API.
+// testProviderKey asks the provider for its models with a stored key. A key that does not work is a result,
+// not an error of the API.
 func (h providerKeyHandler) testProviderKey(c echo.Context, who caller, id uuid.UUID) error {
 	outcome, err := h.keys.TestProviderKey(c.Request().Context(), who.workspace, id)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// readers knows what callers may read.
+// readers finds out which messages callers may read.
 type readers struct {
 	data tenants.Data
 }
 
-// dataHandler answers about what a workspace says of its data.
+// dataHandler serves a workspace's data settings.
 type dataHandler struct {
 	data tenants.Data
 }
@@ -26,7 +26,7 @@ func (h dataHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/redaction", a.as(tenants.ReadConfig, h.getRedaction))
 }
 
-// reader returns what the caller may read of what was said.
+// reader returns the caller's rights to read messages.
 func (r readers) reader(c echo.Context, who caller) (tenants.Reader, error) {
 	if who.isKey() {
 		return r.data.KeyReader(c.Request().Context(), who.key)
@@ -34,8 +34,8 @@ func (r readers) reader(c echo.Context, who caller) (tenants.Reader, error) {
 	return r.data.Reader(c.Request().Context(), who.workspace, who.person())
 }
 
-// textReader is reader for a route that answers nothing but what was said: it returns
-// tenants.ErrTextDenied for a caller who may read nothing of it.
+// textReader is reader for a route that only serves messages: it returns tenants.ErrTextDenied for a caller
+// without any right to read them.
 func (r readers) textReader(c echo.Context, who caller) (tenants.Reader, error) {
 	reader, err := r.reader(c, who)
 	if err == nil && reader.None() {
@@ -44,7 +44,7 @@ func (r readers) textReader(c echo.Context, who caller) (tenants.Reader, error) 
 	return reader, err
 }
 
-// settingsJSON are what a workspace says of its data.
+// settingsJSON holds a workspace's data settings.
 type settingsJSON struct {
 	TimeZone     string        `json:"time_zone"`
 	ManagersRead tenants.Reads `json:"managers_read"`
@@ -78,7 +78,7 @@ func (h dataHandler) getSettings(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, settingsOf(settings))
 }
 
-// newSettings is what a request changes; what it leaves out stays.
+// newSettings is a request's change of settings; omitted members stay.
 type newSettings struct {
 	TimeZone     *string        `json:"time_zone"`
 	ManagersRead *tenants.Reads `json:"managers_read"`
@@ -113,7 +113,7 @@ func (h dataHandler) putSettings(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, settingsOf(settings.Normal()))
 }
 
-// apply returns settings as they are after the change.
+// apply returns the changed settings.
 func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	set(&settings.TimeZone, n.TimeZone)
 	set(&settings.Text.Managers, n.ManagersRead)
@@ -131,7 +131,7 @@ func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	return settings
 }
 
-// redactionJSON is how often a kind of personal data was replaced.
+// redactionJSON counts replacements of one kind of personal data.
 type redactionJSON struct {
 	Kind  tenants.RedactionKind `json:"kind"`
 	Found int64                 `json:"found"`

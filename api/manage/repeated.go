@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// repeated returns the first name that an object of a valid JSON text has twice; empty if
-// absent. Names that differ in case alone are one, as they are for what decodes them.
-// Another server on the way, or a person in a log, may read the one that does not count.
+// repeated returns the first duplicate name in an object of a valid JSON text; "" if absent. Names that
+// differ in case alone are equal, as they are for our decoder. Duplicates are dangerous because another
+// server on the way, or a person in a log, may read the value that doesn't count.
 func repeated(text string) string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	type level struct {
 		names  map[string]bool // nil for a list
-		isName bool            // what comes next is a name
+		isName bool            // a name follows
 	}
 	open := []level{{}}
 	for {
@@ -43,7 +43,7 @@ func repeated(text string) string {
 	}
 }
 
-// fold returns the same rune for all that differ in case alone.
+// fold returns the same rune for all runes that differ in case alone.
 func fold(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// requestJSON is one exchange, in lists and by itself.
+// requestJSON is one exchange, in lists and on its own.
 type requestJSON struct {
 	ID           uuid.UUID        `json:"id"`
 	At           time.Time        `json:"at"`
@@ -57,21 +57,21 @@ type requestJSON struct {
 	Modules      []moduleJSON     `json:"modules"`
 	Tags         tenants.Tags     `json:"tags"`
 	EndUser      string           `json:"end_user,omitempty"`
-	EndUserName  string           `json:"end_user_name,omitempty"` // for those who may read the session
+	EndUserName  string           `json:"end_user_name,omitempty"` // only with the right to read the session
 
-	// Of one request only.
+	// Only for a single request.
 	Report    json.RawMessage   `json:"report,omitempty"`
-	Headers   map[string]string `json:"headers,omitempty"`    // of our own that no other member tells
-	ErrorText string            `json:"error_text,omitempty"` // for who may read what was said in the session
+	Headers   map[string]string `json:"headers,omitempty"`    // our own, unless another member has the value
+	ErrorText string            `json:"error_text,omitempty"` // only with the right to read messages of the session
 }
 
-// moduleJSON is how a module ended.
+// moduleJSON is the result of a module.
 type moduleJSON struct {
 	Name    string `json:"name"`
 	Outcome string `json:"outcome"`
 }
 
-// reportedJSON are tokens as the provider reported them.
+// reportedJSON are the tokens reported by the provider.
 type reportedJSON struct {
 	Input      int `json:"input"`
 	CacheRead  int `json:"cache_read"`
@@ -103,12 +103,12 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 	return answer
 }
 
-// modulesOf returns how the modules of a report ended, in their order.
+// modulesOf returns the results of a report's modules, in their order.
 func modulesOf(encoded []byte) []moduleJSON {
 	modules := []moduleJSON{}
 	var report pipeline.Report
 	if json.Unmarshal(encoded, &report) != nil {
-		return modules // an exchange that the pipeline did not see has no report
+		return modules // exchanges without a pipeline have no report
 	}
 	for _, module := range report.Modules {
 		modules = append(modules, moduleJSON{Name: module.Name, Outcome: module.Outcome})

@@ -17,12 +17,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// exchangeHandler answers about what went through the proxy.
+// exchangeHandler serves the record of exchanges.
 type exchangeHandler struct {
 	exchanges tenants.Exchanges
 	sessions  session.Records
 	readers   readers
-	sealed    *archive.Keys // optional: without them, what is sealed beside messages is not shown
+	sealed    *archive.Keys // optional: without them, sealed data beside messages is not shown
 	log       *slog.Logger
 }
 
@@ -62,16 +62,14 @@ func (h exchangeHandler) page(ctx context.Context, workspace tenants.WorkspaceID
 	return exchanges, next, nameUsers(ctx, h.sessions, workspace, reader, exchanges)
 }
 
-// nameUsers fills in the applications' own ids of the end users of exchanges, where they are kept and the
-// reader may see them.
+// nameUsers adds the applications' own ids of end users, if they are stored and the reader may see them.
 func nameUsers(ctx context.Context, sessions session.Records, workspace tenants.WorkspaceID, reader tenants.Reader, exchanges []tenants.Exchange) error {
 	return tenants.NameEndUsers(exchanges, reader, func(users []string) (map[string]string, error) {
 		return sessions.EndUserNames(ctx, workspace, users)
 	})
 }
 
-// exchangeFilter reads which exchanges the query asks for. more are names that it may
-// hold besides.
+// exchangeFilter reads the filter in the query. more are further allowed parameters.
 func exchangeFilter(c echo.Context, who caller, more ...string) (tenants.ExchangeFilter, error) {
 	names := append(append(tenants.ExchangeFilterNames(), "from", "to"), more...)
 	if err := allowQuery(c, names...); err != nil {
@@ -117,8 +115,8 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 	return c.JSON(http.StatusOK, answer)
 }
 
-// errorText returns what the provider said of an exchange that it refused; empty where
-// nothing is kept or the caller may not read it: it may repeat what was asked.
+// errorText returns the provider's text for a refused exchange. It is "" if the text isn't stored or the
+// caller may not read it, since it may repeat the request's messages.
 func (h exchangeHandler) errorText(c echo.Context, who caller, reader tenants.Reader, exchange tenants.Exchange) (string, error) {
 	if exchange.ErrorText == nil || h.sealed == nil || !reader.MayRead(exchange.APIKey) {
 		return "", nil
@@ -134,7 +132,7 @@ func (h exchangeHandler) errorText(c echo.Context, who caller, reader tenants.Re
 	return string(text), nil
 }
 
-// eventJSON is something a module did, or could not do, in one exchange.
+// eventJSON is something a module did, or failed to do, in one exchange.
 type eventJSON struct {
 	At      time.Time      `json:"at"`
 	Request uuid.UUID      `json:"request"`
@@ -145,8 +143,8 @@ type eventJSON struct {
 	Counts  map[string]int `json:"counts,omitempty"`
 }
 
-// listEvents answers the events of a session's exchanges, newest exchange first.
-// A page holds the events of up to limit exchanges.
+// listEvents answers with the events of a session's exchanges, newest exchange first. A page holds the events
+// of up to limit exchanges.
 func (h exchangeHandler) listEvents(c echo.Context, who caller) error {
 	if err := allowQuery(c, "cursor", "limit"); err != nil {
 		return err
@@ -181,7 +179,7 @@ func (h exchangeHandler) listEvents(c echo.Context, who caller) error {
 func eventsOf(exchange tenants.Exchange) []eventJSON {
 	var report pipeline.Report
 	if json.Unmarshal(exchange.Report, &report) != nil {
-		return nil // an exchange that the pipeline did not see has no report
+		return nil // exchanges without a pipeline have no report
 	}
 	events := make([]eventJSON, len(report.Events))
 	for i, event := range report.Events {

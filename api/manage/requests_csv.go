@@ -14,11 +14,11 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxRequestsCSV is how many requests a download holds at most, the newest.
+// maxRequestsCSV bounds the requests in a download; it has the newest.
 const maxRequestsCSV = 100_000
 
-// downloadRequests answers the requests that a filter lets through as CSV, the newest
-// first. They are read and sent page by page.
+// downloadRequests answers with the filtered requests as CSV, the newest first. It reads and sends them page
+// by page.
 func (h exchangeHandler) downloadRequests(c echo.Context, who caller) error {
 	filter, err := exchangeFilter(c, who)
 	if err != nil {
@@ -38,12 +38,12 @@ func (h exchangeHandler) downloadRequests(c echo.Context, who caller) error {
 	pages := h.requestPages(ctx, who.workspace, reader, filter, first, next)
 	if err := writeRequestsCSV(c.Response(), pages); err != nil {
 		h.log.WarnContext(ctx, "download of requests is cut off", "error", err)
-		panic(http.ErrAbortHandler) // the status has gone out
+		panic(http.ErrAbortHandler) // the status has already been sent
 	}
 	return nil
 }
 
-// startCSV begins an answer that is a file of CSV.
+// startCSV begins an answer with a CSV file.
 func startCSV(c echo.Context, name string) {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
@@ -53,7 +53,7 @@ func startCSV(c echo.Context, name string) {
 	c.Response().WriteHeader(http.StatusOK)
 }
 
-// requestPages returns the pages of a list, of which the first is read already.
+// requestPages returns the pages of a list, given the first.
 func (h exchangeHandler) requestPages(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, filter tenants.ExchangeFilter, first []tenants.Exchange, next string) iter.Seq2[[]tenants.Exchange, error] {
 	return func(yield func([]tenants.Exchange, error) bool) {
 		page, err := first, error(nil)

@@ -9,7 +9,7 @@ import (
 )
 
 type retentionJSON struct {
-	Days int `json:"days"` // 0: for ever
+	Days int `json:"days"` // 0 means forever
 }
 
 func (h dataHandler) getRetention(c echo.Context, who caller) error {
@@ -20,7 +20,7 @@ func (h dataHandler) getRetention(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, retentionJSON{Days: retention.Days})
 }
 
-// newRetention is what a request says; what it leaves out is not taken for 0.
+// newRetention is the body of a request to set the retention. An omitted value is not taken for 0.
 type newRetention struct {
 	Days *int `json:"days"`
 }

@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// The most bytes of what a search asks for.
+// Bounds of a search query, in bytes.
 const (
 	maxSearchText = 4096
 	maxSearchPath = 1024
@@ -33,7 +33,7 @@ type hitJSON struct {
 	Snippet string    `json:"snippet"`
 }
 
-// search answers what the archive holds about something, best first.
+// search answers with matches in the archive, best first.
 func (h archiveHandler) search(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "session", "tool", "path", "from", "to", "limit"); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (h archiveHandler) search(c echo.Context, who caller) error {
 	return answerPage(c, data, "")
 }
 
-// searchQuery reads what is asked for.
+// searchQuery reads the query.
 func searchQuery(c echo.Context) (archive.Query, error) {
 	query := archive.Query{Text: c.QueryParam("q"), Tool: c.QueryParam("tool"), Path: c.QueryParam("path")}
 	if query.Text == "" && query.Path == "" {

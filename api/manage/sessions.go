@@ -16,13 +16,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// lanes finds the lanes that requests name.
+// lanes finds the lanes in requests.
 type lanes struct {
 	sessions session.Records
 	readers  readers
 }
 
-// sessionHandler answers about recorded sessions, and changes what is sent of them.
+// sessionHandler serves recorded sessions, and changes their prompts.
 type sessionHandler struct {
 	lanes
 
@@ -47,7 +47,7 @@ type sessionJSON struct {
 	APIKey    uuid.UUID           `json:"api_key"`
 	Format    conversation.Format `json:"format"`
 	Name      string              `json:"name,omitempty"` // the client's own id
-	Source    string              `json:"source"`         // where the id came from
+	Source    string              `json:"source"`         // origin of the id
 	Title     string              `json:"title"`
 	Client    string              `json:"client"`
 	Model     string              `json:"model"`
@@ -56,28 +56,28 @@ type sessionJSON struct {
 
 	session.Sums
 
-	TokensSaved int64 `json:"tokens_saved"` // of requests that could have been sent as they came
+	TokensSaved int64 `json:"tokens_saved"` // of requests short enough to be sent unchanged
 
-	Single      bool       `json:"single"`  // single calls: no request of it carries history
+	Single      bool       `json:"single"`  // single calls: its requests carry no history
 	Starred     bool       `json:"starred"` // by the caller
 	Comments    int        `json:"comments"`
 	EndUser     string     `json:"end_user,omitempty"`
-	EndUserName string     `json:"end_user_name,omitempty"` // for those who may read the session
-	Lanes       []laneJSON `json:"lanes,omitempty"`         // of one session only
+	EndUserName string     `json:"end_user_name,omitempty"` // only with the right to read the session
+	Lanes       []laneJSON `json:"lanes,omitempty"`         // only for a single session
 }
 
 type laneJSON struct {
 	ID        uuid.UUID   `json:"id"`
 	Parent    *uuid.UUID  `json:"parent,omitempty"`
 	ForkAt    int         `json:"fork_at,omitempty"`
-	Continues *uuid.UUID  `json:"continues,omitempty"` // session of the parent, where that is another one
+	Continues *uuid.UUID  `json:"continues,omitempty"` // session of the parent, if different
 	Kind      string      `json:"kind"`
 	Messages  int         `json:"messages"`
 	Archived  int         `json:"archived"`
 	CreatedAt time.Time   `json:"created_at"`
 	LastAt    time.Time   `json:"last_at"`
-	WarmUntil *time.Time  `json:"warm_until,omitempty"` // of the provider's cache; absent if nothing caches it
-	AskedAt   *time.Time  `json:"asked_at,omitempty"`   // of a compaction that waits for the next request
+	WarmUntil *time.Time  `json:"warm_until,omitempty"` // of the provider's cache; absent without a cache
+	AskedAt   *time.Time  `json:"asked_at,omitempty"`   // of a compaction that is due with the next request
 	Breaker   string      `json:"breaker,omitempty"`    // why it is open
 	Epochs    []epochJSON `json:"epochs"`
 }
@@ -90,13 +90,13 @@ type epochJSON struct {
 	TokensAfter  int       `json:"tokens_after"`
 	At           time.Time `json:"at"`
 
-	Predicted *int64 `json:"predicted_micro_usd"` // what it was to save until the next one; null: nobody said
-	Worst     *int64 `json:"worst_micro_usd"`     // what it was to come to if no request followed; null if not known
-	Realized  int64  `json:"realised_micro_usd"`  // what it has saved so far
+	Predicted *int64 `json:"predicted_micro_usd"` // expected savings until the next one; null without a prediction
+	Worst     *int64 `json:"worst_micro_usd"`     // expected result without further requests; null if unknown
+	Realized  int64  `json:"realised_micro_usd"`  // savings until now
 	Requests  int    `json:"requests"`            // under it
-	Reach     int    `json:"reach"`               // of them, those that could not have been sent as they came
+	Reach     int    `json:"reach"`               // of them, those too long to be sent unchanged
 
-	Certificate session.Certificate `json:"certificate"` // null: nothing was compared
+	Certificate session.Certificate `json:"certificate"` // null without a comparison
 }
 
 func sessionOf(overview session.Overview) sessionJSON {
@@ -207,8 +207,7 @@ func (h sessionHandler) deleteSession(c echo.Context, who caller, id uuid.UUID) 
 	return done(c, h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.sessions.Delete(ctx, tenant, id) }))
 }
 
-// lane returns the session in the path and its lane that the query names: the
-// most recently active one unless it says otherwise.
+// lane returns the session in the path and its lane in the query; the most recently active one by default.
 func (l lanes) lane(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
 	id, err := pathID(c)
 	if err != nil {
@@ -227,8 +226,7 @@ func (l lanes) lane(c echo.Context, who caller) (session.Detail, session.LaneOve
 	return session.Detail{}, session.LaneOverview{}, session.ErrNotFound
 }
 
-// laneText is lane for someone who wants to read what was said in it, or to change
-// what is sent of it.
+// laneText is lane for a caller who wants to read the lane's messages, or to change its prompts.
 func (l lanes) laneText(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
 	reader, err := l.readers.textReader(c, who)
 	if err != nil {

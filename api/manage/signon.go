@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// signOnHandler answers about single sign-on.
+// signOnHandler serves single sign-on settings.
 type signOnHandler struct {
 	signOn tenants.SingleSignOn
 }
@@ -27,7 +27,7 @@ func (h signOnHandler) register(group *echo.Group, a *authorizer) {
 
 // signOnJSON is single sign-on without its secret.
 type signOnJSON struct {
-	Provider *identityProviderJSON `json:"provider"` // null: none is set
+	Provider *identityProviderJSON `json:"provider"` // null if not set
 	Domains  []domainJSON          `json:"domains"`
 }
 
@@ -40,11 +40,11 @@ type identityProviderJSON struct {
 
 type domainJSON struct {
 	Domain   string     `json:"domain"`
-	Record   string     `json:"record"`    // to be found in its TXT records
-	ProvenAt *time.Time `json:"proven_at"` // null: it counts for nothing yet
+	Record   string     `json:"record"`    // for the domain's TXT records
+	ProvenAt *time.Time `json:"proven_at"` // null until proven
 }
 
-// answerSignOn answers with what is kept now.
+// answerSignOn answers with the stored settings.
 func (h signOnHandler) answerSignOn(c echo.Context, status int, who caller) error {
 	answer, err := h.signOnOf(c.Request().Context(), who.workspace)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h signOnHandler) answerSignOn(c echo.Context, status int, who caller) erro
 	return c.JSON(status, answer)
 }
 
-// signOnOf returns what is kept of a workspace's single sign-on, without its secret.
+// signOnOf returns a workspace's single sign-on settings, without the secret.
 func (h signOnHandler) signOnOf(ctx context.Context, workspace tenants.WorkspaceID) (signOnJSON, error) {
 	signOn, domains, err := h.signOn.Find(ctx, workspace)
 	if err != nil {
@@ -121,7 +121,7 @@ func (h signOnHandler) deleteDomain(c echo.Context, who caller) error {
 	return done(c, h.signOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)))
 }
 
-// pathDomain returns the domain in the path; one that cannot be read is nobody's.
+// pathDomain returns the domain in the path; "" if it is malformed.
 func pathDomain(c echo.Context) string {
 	domain, err := url.PathUnescape(c.Param("domain"))
 	if err != nil {

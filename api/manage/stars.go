@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// starHandler answers about the caller's own stars.
+// starHandler serves the caller's own stars.
 type starHandler struct {
 	sessions session.Records
 	stars    tenants.Stars
@@ -23,8 +23,8 @@ func (h starHandler) register(group *echo.Group, a *authorizer) {
 	group.DELETE("/sessions/:id/star", a.as(tenants.StarSessions, h.star(false)))
 }
 
-// star stars a session for the caller, or takes the star away: for who is logged in, or the
-// person behind an API key.
+// star stars a session for the caller, or removes the star: for the user of the login, or the person behind
+// an API key.
 func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		if err := allowQuery(c); err != nil {
@@ -46,14 +46,13 @@ func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
 	}
 }
 
-// remarks are what people of a workspace have put on sessions.
+// remarks are stars and comments of a workspace's people on sessions.
 type remarks struct {
 	stars    tenants.Stars
 	comments tenants.Comments
 }
 
-// onlyStarred narrows a list to the sessions that the caller has starred, where the query
-// asks for that.
+// onlyStarred narrows a list to the sessions that the caller has starred, if the query asks for that.
 func (r remarks) onlyStarred(c echo.Context, who caller, filter *session.Filter) error {
 	switch c.QueryParam("starred") {
 	case "":
@@ -67,8 +66,7 @@ func (r remarks) onlyStarred(c echo.Context, who caller, filter *session.Filter)
 	return err
 }
 
-// remark fills in which of some sessions the caller has starred, and how many comments
-// each has.
+// remark adds the caller's stars and the numbers of comments to sessions.
 func (r remarks) remark(ctx context.Context, who caller, sessions []sessionJSON) error {
 	starred, err := r.stars.Starred(ctx, who.workspace, who.person())
 	if err != nil {
@@ -88,14 +86,14 @@ func (r remarks) remark(ctx context.Context, who caller, sessions []sessionJSON)
 	return nil
 }
 
-// exportedStar is a star as an export has it.
+// exportedStar is a star in an export.
 type exportedStar struct {
 	User    uuid.UUID `json:"user"`
 	Session uuid.UUID `json:"session"`
 	At      time.Time `json:"starred_at"`
 }
 
-// stars writes the stars of everybody.
+// stars writes everyone's stars.
 func (e everything) stars(ctx context.Context) error {
 	line := func(star tenants.Star) exportedStar { return exportedStar(star) }
 	return listed(e, "stars.ndjson", line, func(last tenants.Star) ([]tenants.Star, error) {

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// messagesPerTurn is how many messages are read for each turn asked for, at first.
+	// messagesPerTurn is the initial number of messages read for each requested turn.
 	messagesPerTurn = 4
 	// maxTurnMessages bounds the messages of one turn that a page can show.
 	maxTurnMessages = 16_384
 )
 
-// turnJSON is a turn and what stands for it in the prompt. Turn 0 holds the
-// system messages that lead the list.
+// turnJSON is a turn and its representation in the prompt. Turn 0 holds the system messages at the start of
+// the list.
 type turnJSON struct {
 	Turn     int           `json:"turn"`
 	From     int           `json:"from"` // index of its first message
@@ -33,17 +33,17 @@ type turnJSON struct {
 	Tokens   int           `json:"tokens"` // of the originals
 	Messages []messageJSON `json:"messages"`
 
-	// System is what modules have put behind the system prompt; with the first turn.
+	// System is text that modules have appended to the system prompt; only in the first turn.
 	System []insertJSON `json:"system_inserts,omitempty"`
 }
 
-// insertJSON is text that a module has put into the prompt, without its words.
+// insertJSON describes text that a module has put into the prompt, without the text itself.
 type insertJSON struct {
 	Module   string   `json:"module"`
 	Tokens   int      `json:"tokens"`
 	Items    []string `json:"items"`
 	InPrompt bool     `json:"in_prompt"`        // no epoch has folded its message
-	Source   *int     `json:"source,omitempty"` // it stands in place of a tool result of which this message has the rest
+	Source   *int     `json:"source,omitempty"` // the message with the rest of the tool result that this one replaces
 }
 
 type messageJSON struct {
@@ -54,10 +54,10 @@ type messageJSON struct {
 	Size     int               `json:"size"`
 	SHA256   string            `json:"sha256"`
 	StoredAt time.Time         `json:"stored_at"`
-	Inserts  []insertJSON      `json:"inserts,omitempty"` // behind what the client sent, or in place of a result
+	Inserts  []insertJSON      `json:"inserts,omitempty"` // behind the client's text, or in place of a result
 }
 
-// place is where a page of turns begins: at a message, which begins a turn.
+// place is the start of a page of turns: a message that begins a turn.
 type place struct{ message, turn int }
 
 func (p place) cursor() string { return fmt.Sprintf("%d.%d", p.message, p.turn) }
@@ -115,7 +115,7 @@ func (h archiveHandler) listTurns(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-// projection returns the lane's newest projection; nil if it has none.
+// projection returns the lane's newest projection; nil without one.
 func (h archiveHandler) projection(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) (*session.Projection, error) {
 	epochs, err := h.sessions.Epochs(ctx, workspace, lane.ID)
 	if err != nil || len(epochs) == 0 {
@@ -128,7 +128,7 @@ func (h archiveHandler) projection(ctx context.Context, workspace tenants.Worksp
 	return &projection, nil
 }
 
-// storedTurn is a turn with the messages that the archive holds of it.
+// storedTurn is a turn with its archived messages.
 type storedTurn struct {
 	number  int
 	entries []archive.Entry
@@ -188,8 +188,7 @@ type turnReader struct {
 	codec     wire.Codec
 }
 
-// read returns up to limit turns from a place on, and the cursor of the page that
-// follows; it is empty if absent.
+// read returns up to limit turns from a place on, and the cursor of the next page; "" if absent.
 func (r turnReader) read(ctx context.Context, at place, limit int) ([]storedTurn, string, error) {
 	for window := messagesPerTurn * limit; ; window *= 2 {
 		entries, err := r.archive.Originals(ctx, r.workspace, r.lane, at.message, at.message+window)
@@ -202,7 +201,7 @@ func (r turnReader) read(ctx context.Context, at place, limit int) ([]storedTurn
 		}
 		atEnd := len(entries) < window
 		if !atEnd && len(turns) > 0 && window < maxTurnMessages {
-			turns = turns[:len(turns)-1] // it may go on behind the window
+			turns = turns[:len(turns)-1] // it may continue after the read messages
 		}
 		if len(turns) == 0 && !atEnd {
 			continue
@@ -217,7 +216,7 @@ func (r turnReader) read(ctx context.Context, at place, limit int) ([]storedTurn
 	}
 }
 
-// group returns the turns of entries, the first of which begins one.
+// group splits entries into turns; the first entry begins one.
 func (r turnReader) group(entries []archive.Entry, at place) ([]storedTurn, error) {
 	digests := make([]conversation.Digest, len(entries))
 	for i, entry := range entries {

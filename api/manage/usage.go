@@ -13,7 +13,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// usageHandler answers what exchanges add up to.
+// usageHandler serves totals of exchanges.
 type usageHandler struct {
 	usage tenants.UsageReader
 	now   func() time.Time
@@ -25,7 +25,7 @@ func (h usageHandler) register(group *echo.Group, a *authorizer) {
 
 const (
 	day = 24 * time.Hour
-	// usageDays is how far back usage is added up unless the query says otherwise.
+	// usageDays is the default period of usage.
 	usageDays = 30
 )
 
@@ -36,8 +36,8 @@ type usageJSON struct {
 
 	tenants.Usage
 
-	TokensSaved     int64 `json:"tokens_saved"`       // of requests that could have been sent as they came
-	NotSentMicroUSD int64 `json:"not_sent_micro_usd"` // input that was not sent
+	TokensSaved     int64 `json:"tokens_saved"`       // of requests short enough to be sent unchanged
+	NotSentMicroUSD int64 `json:"not_sent_micro_usd"` // unsent input
 }
 
 func usageOf(row *tenants.UsageRow) usageJSON {
@@ -51,29 +51,28 @@ type missesJSON struct {
 	Tokens   int64  `json:"tokens"`
 }
 
-// adviceJSON tells that compression has cost more than it saved.
+// adviceJSON says that compression has cost more than it saved.
 type adviceJSON struct {
 	From            time.Time `json:"from"`
 	To              time.Time `json:"to"`
 	Requests        int64     `json:"requests"` // with a projection
 	LostMicroUSD    int64     `json:"lost_micro_usd"`
-	WithoutMicroUSD int64     `json:"without_micro_usd"` // what all requests would have cost without compression
+	WithoutMicroUSD int64     `json:"without_micro_usd"` // cost of all requests without compression
 }
 
-// usageAnswer is a list with what the workspace's money came to.
+// usageAnswer is a list with totals of the workspace's money.
 type usageAnswer struct {
 	page[usageJSON]
 
-	// What is added up: the asked range, widened to half hours.
+	// The range of the totals: the requested one, widened to half hours.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 
 	Misses []missesJSON `json:"misses"`
-	Advice *adviceJSON  `json:"advice"` // null: compression has paid, or too little was compressed to say
+	Advice *adviceJSON  `json:"advice"` // null if compression has paid, or too little was compressed to judge
 }
 
-// money adds what was missed in a span of time to an answer, and advice that goes by
-// the last days.
+// money adds the missed savings in a span of time to an answer, and advice based on the last days.
 func (h usageHandler) money(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, answer *usageAnswer) error {
 	asked, err := h.usage.Balance(ctx, workspace, filter)
 	if err != nil {
@@ -137,7 +136,7 @@ func (h usageHandler) getUsage(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// usageFilter returns what a query asks to be added up.
+// usageFilter returns the filter in a query.
 func usageFilter(c echo.Context, from, to time.Time) (tenants.UsageFilter, error) {
 	filter := tenants.UsageFilter{From: from, To: to, Client: c.QueryParam("client"), Model: c.QueryParam("model")}
 	if key := c.QueryParam("key"); key != "" {

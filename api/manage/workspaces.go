@@ -8,7 +8,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// workspaceHandler answers about the workspaces of a person, and deletes them.
+// workspaceHandler serves the workspaces of a person, and deletes them.
 type workspaceHandler struct {
 	workspaces tenants.Workspaces
 	deletion   tenants.Deletion
@@ -23,12 +23,12 @@ func (h workspaceHandler) register(group *echo.Group, a *authorizer) {
 	group.DELETE("/workspace", a.as(tenants.DeleteWorkspace, h.deleteWorkspace))
 }
 
-// membershipJSON is a workspace that someone belongs to.
+// membershipJSON is a workspace of a person.
 type membershipJSON struct {
 	ID      tenants.WorkspaceID `json:"id"`
 	Name    string              `json:"name,omitempty"`
-	Role    tenants.Role        `json:"role,omitempty"` // none for an API key
-	Current bool                `json:"current"`        // the login works there
+	Role    tenants.Role        `json:"role,omitempty"` // "" for an API key
+	Current bool                `json:"current"`        // workspace of the login
 }
 
 func membershipsOf(who tenants.Principal) []membershipJSON {
@@ -52,7 +52,7 @@ func (h workspaceHandler) listWorkspaces(c echo.Context, who caller) error {
 	return answerPage(c, membershipsOf(who.principal), "")
 }
 
-// workspaceName is what a request says of a workspace.
+// workspaceName is the body of a request that names a workspace.
 type workspaceName struct {
 	Name string `json:"name"`
 }
@@ -77,7 +77,7 @@ func (h workspaceHandler) enterWorkspace(c echo.Context, who caller) error {
 	return done(c, h.workspaces.Enter(c.Request().Context(), who.principal.Login, id))
 }
 
-// renameWorkspace renames the workspace that the caller works in, and no other.
+// renameWorkspace renames the caller's current workspace only.
 func (h workspaceHandler) renameWorkspace(c echo.Context, who caller) error {
 	if err := who.in(c); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (h workspaceHandler) renameWorkspace(c echo.Context, who caller) error {
 	return done(c, h.workspaces.RenameWorkspace(c.Request().Context(), who.workspace, asked.Name))
 }
 
-// leaveWorkspace leaves the workspace that the caller works in, and no other.
+// leaveWorkspace leaves the caller's current workspace only.
 func (h workspaceHandler) leaveWorkspace(c echo.Context, who caller) error {
 	if err := who.in(c); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (h workspaceHandler) leaveWorkspace(c echo.Context, who caller) error {
 	return done(c, h.workspaces.Leave(c.Request().Context(), who.principal, revoke))
 }
 
-// in returns tenants.ErrNotFound unless the caller works in the workspace of the path.
+// in returns tenants.ErrNotFound unless the workspace in the path is the caller's current one.
 func (c caller) in(request echo.Context) error {
 	id, err := pathWorkspace(request)
 	if err == nil && id != c.workspace {
@@ -110,8 +110,7 @@ func (c caller) in(request echo.Context) error {
 	return err
 }
 
-// revokesKeys returns what the query says is to become of a member's API keys: they
-// are revoked, unless they are to be kept.
+// revokesKeys reports whether the query revokes a member's API keys, which is the default.
 func revokesKeys(c echo.Context) (bool, error) {
 	if err := allowQuery(c, "keys"); err != nil {
 		return false, err

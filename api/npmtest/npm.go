@@ -1,5 +1,5 @@
-// Package npmtest installs npm packages for tests and for the table of clients, with
-// Debian's node and npm: exactly those that a package-lock.json names, or the newest.
+// Package npmtest installs npm packages for tests and for the table of clients, with Debian's node and npm:
+// exactly those of a package-lock.json, or the newest.
 package npmtest
 
 import (
@@ -23,14 +23,14 @@ import (
 // installTime bounds one installation.
 const installTime = 10 * time.Minute
 
-// The files that say what to install, and the folder that npm makes.
+// npm's input files, and the folder that it makes.
 const (
 	manifestFile = "package.json"
 	lockFile     = "package-lock.json"
 	modules      = "node_modules"
 )
 
-// Missing says that a program which this package starts is not there.
+// Missing is the error for a program that isn't installed.
 type Missing struct{ Program string }
 
 // Error names the program and how to install it.
@@ -49,8 +49,8 @@ func Ready() error {
 	return nil
 }
 
-// Install installs into a directory, which it makes where it is missing, what the
-// package-lock.json of source names. It writes that file and package.json there.
+// Install installs the packages in the package-lock.json of source into a directory, and makes the directory
+// if needed. It writes that file and package.json there.
 func Install(ctx context.Context, source fs.FS, directory string) error {
 	if err := provide(source, directory, manifestFile, lockFile); err != nil {
 		return err
@@ -59,8 +59,8 @@ func Install(ctx context.Context, source fs.FS, directory string) error {
 	return npm(ctx, directory, "ci")
 }
 
-// InstallNewest installs into a directory, which it makes where it is missing, the newest
-// version of each package that the package.json of source depends on.
+// InstallNewest installs into a directory, which it makes if needed, the newest version of each package that
+// the package.json of source depends on.
 func InstallNewest(ctx context.Context, source fs.FS, directory string) error {
 	versions, err := Pinned(source)
 	if err != nil {
@@ -93,7 +93,7 @@ func Pinned(source fs.FS) (map[string]string, error) {
 	return about.Dependencies, nil
 }
 
-// provide copies files of source to where npm is to work.
+// provide copies files of source to npm's working directory.
 func provide(source fs.FS, directory string, names ...string) error {
 	if err := Ready(); err != nil {
 		return err
@@ -134,8 +134,8 @@ func npm(ctx context.Context, directory string, arguments ...string) error {
 	return nil
 }
 
-// Cached installs as Install does, once, into a directory of the user's cache, and
-// returns it. Several processes may ask at the same time.
+// Cached installs as Install does, once, into a directory of the user's cache, and returns it. Several
+// processes may call it at the same time.
 func Cached(ctx context.Context, source fs.FS) (string, error) {
 	if err := Ready(); err != nil {
 		return "", err
@@ -165,7 +165,7 @@ func Cached(ctx context.Context, source fs.FS) (string, error) {
 		return "", errors.Join(err, os.RemoveAll(building))
 	}
 	if err := os.Rename(building, directory); err != nil {
-		// Another process was faster; what it installed is the same.
+		// Another process was faster and has installed the same packages.
 		removed := os.RemoveAll(building)
 		if !installed(directory) {
 			return "", errors.Join(fmt.Errorf("install npm packages: %w", err), removed)
@@ -182,7 +182,7 @@ func installed(directory string) bool {
 	return err == nil && about.IsDir()
 }
 
-// Version returns the version of a package that is installed in a directory.
+// Version returns the version of a package installed in a directory.
 func Version(directory, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(directory, modules, filepath.FromSlash(name), manifestFile)) //nolint:gosec // what Install wrote
 	if err != nil {
@@ -198,10 +198,10 @@ func Version(directory, name string) (string, error) {
 	return about.Version, nil
 }
 
-// Programs returns the folder of the programs that installed packages brought.
+// Programs returns the folder of the installed packages' programs.
 func Programs(directory string) string { return filepath.Join(directory, modules, ".bin") }
 
-// Program returns the path of a program that an installed package brought.
+// Program returns the path of an installed package's program.
 func Program(directory, name string) string {
 	return filepath.Join(Programs(directory), name)
 }

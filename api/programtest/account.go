@@ -9,20 +9,20 @@ import (
 	"palimpsest/api/apiclient"
 )
 
-// Workspace is what a workspace is to be like.
+// Workspace describes a workspace to create.
 type Workspace struct {
-	Name     string // in small letters; part of its owner's address
+	Name     string // in lower case; part of its owner's address
 	Provider string // address of the provider of both families, without /v1
-	Window   int    // context window in tokens; 0 is the model's
+	Window   int    // context window in tokens; 0 means the model's
 
-	// Limits are those of its API key, by their names in the JSON API; nil for none.
+	// Limits are those of its API key, by their names in the JSON API; nil for no limits.
 	Limits map[string]any
 
-	// Answers has the workspace answer clients' own requests for a summary where it can.
+	// Answers lets the workspace answer clients' own requests for a summary if it can.
 	Answers bool
 }
 
-// Account is a workspace of a program and the login of its owner.
+// Account is a workspace of a program and its owner's login.
 type Account struct {
 	*apiclient.Client
 
@@ -30,7 +30,7 @@ type Account struct {
 	Key string
 }
 
-// SignUp makes a workspace in the program that listens at an address.
+// SignUp creates a workspace in the program at an address.
 func SignUp(ctx context.Context, program string, wanted Workspace) (*Account, error) {
 	client, err := apiclient.New(program, "")
 	if err != nil {
@@ -49,8 +49,8 @@ func SignUp(ctx context.Context, program string, wanted Workspace) (*Account, er
 	return account, nil
 }
 
-// Create makes another workspace of the owner and works in it from then on. Who makes
-// many needs it: an installation takes few sign-ups from one place.
+// Create creates another workspace of the owner and switches to it. It helps to make many, since an
+// installation accepts few sign-ups from one place.
 func (a *Account) Create(ctx context.Context, wanted Workspace) error {
 	if err := a.Call(ctx, http.MethodPost, "/workspaces", map[string]string{"name": wanted.Name}, nil); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (a *Account) Create(ctx context.Context, wanted Workspace) error {
 	return a.furnish(ctx, wanted)
 }
 
-// furnish makes of a new workspace what is wanted.
+// furnish configures a new workspace as wanted.
 func (a *Account) furnish(ctx context.Context, wanted Workspace) error {
 	for _, provider := range []string{"anthropic", "openai"} {
 		if err := a.Call(ctx, http.MethodPost, "/provider-keys", map[string]string{

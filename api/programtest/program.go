@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// startTime bounds how long a program may take until it listens. The first start
-// makes a database, that of a demo also months of work.
+// startTime bounds the time until a program listens. The first start makes a database, and a demo's also
+// months of work.
 const startTime = 10 * time.Minute
 
 // Program is a started process that listens on an address of this machine.
 type Program struct {
 	URL     string
-	Admin   string // base URL of its metrics; empty for a program that logs none
-	Mails   string // URL of the page that shows mails; empty for a program that logs none
+	Admin   string // base URL of its metrics; "" if the program doesn't log one
+	Mails   string // URL of the page that shows mails; "" if the program doesn't log one
 	command *exec.Cmd
 }
 
-// Start runs binary with arguments and environment beside the process's
-// own until it logs the address that it listens on. The caller must Stop it.
+// Start runs binary with arguments and with environment added to the process's own, until it logs its
+// address. The caller must Stop it.
 func Start(ctx context.Context, binary string, arguments, environment []string) (*Program, error) {
 	command := exec.CommandContext(ctx, binary, arguments...) //nolint:gosec // the caller's own program
 	command.Env = append(os.Environ(), environment...)
@@ -54,20 +54,19 @@ func Start(ctx context.Context, binary string, arguments, environment []string) 
 			program.URL, program.Admin, program.Mails = listening.product, listening.admin, listening.mails
 			return program, nil
 		}
-		_ = command.Wait() // what it printed says more than its exit code
+		_ = command.Wait() // its output says more than its exit code
 		return nil, fmt.Errorf("%s ended before it listened:\n%s", binary, lines.String())
 	case <-time.After(startTime):
 		return nil, errors.Join(fmt.Errorf("%s does not listen after %s", binary, startTime), program.Stop())
 	}
 }
 
-// addresses are the base URLs at which a program listens; that of its metrics may be
-// empty, as may the URL of its mails.
+// addresses are the base URLs of a program; that of its metrics and the URL of its mails may be "".
 type addresses struct{ product, admin, mails string }
 
-// findAddresses reads what a program prints until it ends. It sends the address of the
-// line "msg=listening addr=…", and those of lines before it that say "admin listening" and
-// where mails are shown; without the former it closes found, and lines holds all that was printed.
+// findAddresses reads a program's output until it ends. It sends the address of the line "msg=listening
+// addr=…", and those of earlier lines with "admin listening" and the page of mails. Without the former it
+// closes found, and lines holds the complete output.
 func findAddresses(output io.ReadCloser, lines *strings.Builder, found chan<- addresses) {
 	defer func() { _ = output.Close() }()
 	listening := regexp.MustCompile(`msg=(listening|"admin listening") addr=(\S+)`)
@@ -81,7 +80,7 @@ func findAddresses(output io.ReadCloser, lines *strings.Builder, found chan<- ad
 		case match != nil && match[1] == "listening":
 			read.product = "http://" + match[2]
 			found <- read
-			_, _ = io.Copy(io.Discard, reader) // so that the program never waits for a reader
+			_, _ = io.Copy(io.Discard, reader) // so that the program never blocks on its output
 			return
 		case match != nil:
 			read.admin = "http://" + match[2]
@@ -122,9 +121,8 @@ func (p *Program) Stop() error {
 	return nil
 }
 
-// Environment returns the settings of a program that listens on free ports of
-// 127.0.0.1, lets providers be on this machine, and keeps its data in a directory
-// of its own.
+// Environment returns the settings of a program that listens on free ports of 127.0.0.1, allows providers on
+// this machine, and stores its data in a directory of its own.
 func Environment(data string) []string {
 	return []string{
 		"PALIMPSEST_ADDR=127.0.0.1:0",

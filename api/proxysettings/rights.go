@@ -5,8 +5,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// RightsOf returns how far the settings of an API key may go whose people have rights: text
-// that they may not read does not come into its prompts.
+// RightsOf returns the limits for the settings of an API key, given the rights of its people. Text that they
+// may not read does not enter its prompts.
 func RightsOf(rights tenants.KeyRights) pipeline.Rights {
 	bound := pipeline.Rights{Scope: pipeline.ScopeSession}
 	switch rights.Reads {

@@ -1,5 +1,4 @@
-// Package proxysettings serves to the proxy, from memory, what workspaces have set, and says by it where
-// requests go.
+// Package proxysettings serves workspaces' settings to the proxy from memory, and routes requests by them.
 package proxysettings
 
 import (
@@ -20,8 +19,7 @@ import (
 )
 
 const (
-	// freshFor bounds how long settings are served from memory should a
-	// notification of their change be lost.
+	// freshFor bounds how long settings are served from memory if a notification of their change is lost.
 	freshFor = 30 * time.Second
 
 	// outageFor bounds how long they are served while they cannot be read.
@@ -29,14 +27,14 @@ const (
 
 	loadTimeout = 5 * time.Second
 
-	// againTimeout bounds how long a request waits for settings that were read before, and
-	// againAge how long those are served then.
+	// againTimeout bounds how long a request waits for settings that were read before, and againAge how long
+	// the old ones are served afterwards.
 	againTimeout  = 500 * time.Millisecond
 	againAge      = 5 * time.Second
 	maxWorkspaces = 100_000
 )
 
-// Workspaces reads what a workspace has set.
+// Workspaces reads a workspace's settings.
 type Workspaces interface {
 	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
@@ -44,51 +42,49 @@ type Workspaces interface {
 
 	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 
-	// LearnModelWindow keeps the window that a provider named for a model, unless
-	// someone has set one.
+	// LearnModelWindow stores the window that a provider revealed for a model, unless someone has set one.
 	LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error
 }
 
 // Cache serves the settings of workspaces from memory.
 type Cache struct {
 	workspaces Workspaces
-	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)    // nil if nothing holds anybody back
+	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)    // optional: no restraints if nil
 	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)     // nil if keys alone have budgets
 	ownPrices  func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error) // nil if list prices hold for all
 	ownLimits  func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error) // nil if the catalog's hold for all
 	vault      tenants.ProviderKeyVault
-	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil if nothing is redacted
+	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil disables redaction
 	defaults   pipeline.Layer
 	private    bool                                   // requests may name base URLs on private addresses
 	known      *localcache.Cache[[16]byte, *settings] // by workspace
-	last       *localcache.Cache[[16]byte, *settings] // for as long as the store fails
+	last       *localcache.Cache[[16]byte, *settings] // fallback while the store fails
 	changes    localcache.Changes
 }
 
-// settings are what one workspace has set, ready for use.
+// settings holds the settings of one workspace, ready for use.
 type settings struct {
 	layer    pipeline.Layer
-	config   pipeline.Config // where neither the key nor the request sets anything
+	config   pipeline.Config // for requests and keys without settings
 	sources  pipeline.Sources
-	keys     []tenants.ProviderKey                 // in the order in which they are asked
-	secrets  []string                              // of the keys, in the clear: they live in memory only
+	keys     []tenants.ProviderKey                 // in their configured order
+	secrets  []string                              // of the keys, in the clear: only kept in memory
 	windows  map[string]int                        // context windows by model; never changed
 	prices   map[uuid.UUID]map[string]tokens.Price // by provider key and model; those of uuid.Nil at every key; never changed
 	limits   []tenants.ModelLimit
-	noStore  bool            // nothing of its exchanges is kept
-	names    bool            // end users are shown by the application's own ids
+	noStore  bool            // its exchanges are not stored
+	names    bool            // show end users by the application's own ids
 	origins  tenants.Origins // of pages that may read answers in a browser
 	failover tenants.Failover
 	own      bool                // requests may bring credentials of their own
-	redactor *redaction.Redactor // nil if what is said is stored as it came
+	redactor *redaction.Redactor // nil if messages are stored as they came
 	budgets  map[tenants.Spender]tenants.Quota
 
 	restraint tenants.Restraint
 }
 
-// New returns a Cache; modules is the default pipeline of a workspace
-// that has set none, and allowPrivate lets requests name base URLs on private
-// addresses.
+// New returns a Cache; modules is the default pipeline of a workspace without its own, and allowPrivate lets
+// requests name base URLs on private addresses.
 func New(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Cache, error) {
 	known, err := newCache(freshFor)
 	if err != nil {
@@ -102,33 +98,32 @@ func New(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, 
 	return &Cache{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
 }
 
-// WithPlans has what restrained says holds back the traffic of workspaces hold from now on, and
-// returns c.
+// WithPlans applies the restraints returned by restrained to workspaces' traffic, and returns c.
 func (c *Cache) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Cache {
 	c.restrained = restrained
 	return c
 }
 
-// WithRedaction has workspaces' redaction of personal data hold from now on, with tags made with the key
-// that tagKey returns, and returns c. Without it, a workspace with redaction has no settings.
+// WithRedaction enables workspaces' redaction of personal data, with tags made with the key that tagKey
+// returns, and returns c. Without it, a workspace with redaction has no settings.
 func (c *Cache) WithRedaction(tagKey func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)) *Cache {
 	c.tagKey = tagKey
 	return c
 }
 
-// WithBudgets has workspaces have the budgets that read returns, and returns c.
+// WithBudgets reads the budgets of workspaces with read, and returns c.
 func (c *Cache) WithBudgets(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)) *Cache {
 	c.budgets = read
 	return c
 }
 
-// WithPrices has workspaces have the prices of models that read returns, and returns c.
+// WithPrices reads workspaces' prices of models with read, and returns c.
 func (c *Cache) WithPrices(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error)) *Cache {
 	c.ownPrices = read
 	return c
 }
 
-// WithLimits has workspaces have the limits of models that read returns, and returns c.
+// WithLimits reads workspaces' limits of models with read, and returns c.
 func (c *Cache) WithLimits(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error)) *Cache {
 	c.ownLimits = read
 	return c
@@ -142,19 +137,18 @@ func newCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error)
 	return cache, nil
 }
 
-// Forget drops a workspace's settings: they have changed.
+// Forget drops a workspace's settings because they have changed.
 func (c *Cache) Forget(workspace tenants.WorkspaceID) {
 	c.changes.Heard(func(uint64) { c.known.Delete(workspace) })
 }
 
-// ForgetAll drops all settings: changes may have been missed.
+// ForgetAll drops all settings because changes may have been missed.
 func (c *Cache) ForgetAll() {
 	c.changes.Heard(func(uint64) { c.known.Clear() })
 }
 
-// Config returns the pipeline that holds for a key and what the request asks for,
-// and where each value comes from. What they set beyond the rights of the people behind the
-// key, as they are now, is taken back to what those allow.
+// Config returns the effective pipeline for a key and a request's settings, and the source of each value.
+// Settings beyond the current rights of the people behind the key are reduced to those rights.
 func (c *Cache) Config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
 	workspace, err := c.of(ctx, key.Workspace)
 	if err != nil {
@@ -167,15 +161,15 @@ func (c *Cache) Config(ctx context.Context, key tenants.APIKey, asked pipeline.L
 	return RightsOf(key.Rights).Resolve(modules.Catalog(), workspace.config, c.defaults, workspace.layer, own, asked)
 }
 
-// ReadAhead has memory hold what a workspace has set, so that it is known should the database be away
-// when the workspace sends its next request.
+// ReadAhead loads a workspace's settings into memory, so that they are known if the database is away at the
+// workspace's next request.
 func (c *Cache) ReadAhead(ctx context.Context, workspace tenants.WorkspaceID) error {
 	_, err := c.of(ctx, workspace)
 	return err
 }
 
-// Overrides returns what holds in a workspace in place of what the catalog says of models, for requests that
-// go out with a provider key. It is not to be changed.
+// Overrides returns a workspace's replacements of catalog data for models, for requests with a provider key.
+// The caller must not change the result.
 func (c *Cache) Overrides(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID) (tokens.Overrides, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -193,13 +187,14 @@ func (c *Cache) Overrides(ctx context.Context, workspace tenants.WorkspaceID, ke
 	return tokens.Overrides{Windows: windows, Outputs: outputs, Prices: prices}, nil
 }
 
-// limitsAt returns the context windows and the longest answers of models at a provider key. They are not to be changed.
+// limitsAt returns the context windows and the longest answers of models at a provider key. The caller must
+// not change them.
 func (s *settings) limitsAt(key uuid.UUID) (windows, outputs map[string]int) {
 	if len(s.limits) == 0 {
 		return s.windows, nil
 	}
 	windows, outputs = maps.Clone(s.windows), map[string]int{}
-	for _, limit := range s.limits { // of one model those of every key come first
+	for _, limit := range s.limits { // those of every key come first for a model
 		if limit.ProviderKey != uuid.Nil && limit.ProviderKey != key {
 			continue
 		}
@@ -226,7 +221,7 @@ func pricesOf(set []tenants.ModelPrice) map[uuid.UUID]map[string]tokens.Price {
 	return prices
 }
 
-// Keeps reports whether anything of a workspace's exchanges but figures is kept.
+// Keeps reports whether a workspace stores more of its exchanges than figures.
 func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -253,7 +248,7 @@ func (c *Cache) Origins(ctx context.Context, workspace tenants.WorkspaceID) (ten
 	return settings.origins, nil
 }
 
-// Redactor returns what redacts what is stored of a workspace's exchanges; nil if nothing is redacted.
+// Redactor returns the redactor for stored exchanges of a workspace; nil if redaction is off.
 func (c *Cache) Redactor(ctx context.Context, workspace tenants.WorkspaceID) (*redaction.Redactor, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -271,8 +266,7 @@ func (c *Cache) Redact(ctx context.Context, workspace tenants.WorkspaceID) (pipe
 	return redactor.JSON, nil
 }
 
-// Budgets returns the budgets of a workspace beside those of its keys. The map is not to be
-// changed.
+// Budgets returns the budgets of a workspace beside those of its keys. The caller must not change the map.
 func (c *Cache) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -281,7 +275,7 @@ func (c *Cache) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (map
 	return settings.budgets, nil
 }
 
-// Restraint returns what holds back a workspace's traffic.
+// Restraint returns the restraint of a workspace's traffic.
 func (c *Cache) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -290,8 +284,8 @@ func (c *Cache) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (t
 	return settings.restraint, nil
 }
 
-// Learn keeps the context window that a provider named for a model that nobody
-// knew. It holds at once, even where it cannot be stored.
+// Learn stores the context window that a provider revealed for an unknown model. It applies at once, even if
+// it can't be stored.
 func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
 	changes := c.changes.Count()
 	if known, ok := c.known.Get(workspace); ok && known.windows[model] == 0 {
@@ -306,8 +300,8 @@ func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model 
 	return nil
 }
 
-// of returns what a workspace has set. While that cannot be read, what it was
-// before goes on to hold: requests must not fail for it.
+// of returns a workspace's settings. While they can't be read, the previous ones stay valid, so that requests
+// don't fail.
 func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
 	if settings, known := c.known.Get(workspace); known {
 		return settings, nil
@@ -315,7 +309,7 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 	changes := c.changes.Count()
 	before, known := c.last.Get(workspace)
 	patience := loadTimeout
-	if known && len(before.keys) > 0 { // what was read before there was a provider key serves few requests
+	if known && len(before.keys) > 0 { // settings without a provider key serve few requests
 		patience = againTimeout
 	}
 	loading, cancel := context.WithTimeout(ctx, patience)
@@ -413,7 +407,7 @@ func (c *Cache) redactor(ctx context.Context, workspace tenants.WorkspaceID, set
 	return redaction.New(settings, key), nil
 }
 
-// errNoTagKey says that a workspace wants redaction from a process that can't redact.
+// errNoTagKey is the error for a workspace with redaction in a process that can't redact.
 var errNoTagKey = errors.New("no key for the tags of what is redacted")
 
 func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {

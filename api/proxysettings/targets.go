@@ -12,24 +12,24 @@ import (
 	"palimpsest/tenants"
 )
 
-// Choice is what a request itself says of where it goes.
+// Choice holds a request's own settings for its target.
 type Choice struct {
-	Provider string      // name of one of the workspace's keys; empty: any
-	Key      string      // of a provider, that the request brings along; empty: one of the workspace's
-	BaseURL  string      // that Key is for; empty: the provider's own
-	Own      http.Header // the caller's own credential for Key, as it is sent; nil if it is in X-Palimpsest-Provider-Key
-	Private  bool        // BaseURL may be on a private address, where the installation allows those
+	Provider string      // name of one of the workspace's keys; "" for any
+	Key      string      // of a provider, brought along by the request; "" for one of the workspace's
+	BaseURL  string      // of Key; "" for the provider's own
+	Own      http.Header // the caller's own credential instead of Key, as sent; nil if it is in X-Palimpsest-Provider-Key
+	Private  bool        // BaseURL may be on a private address, if the installation allows those
 }
 
-// Model tells which model a request names; empty if it names none. It may have to read the request's body.
+// Model returns the model that a request names; "" if absent. It may have to read the request's body.
 type Model func() (string, error)
 
-// ModelIn returns what tells the model that a body names.
+// ModelIn returns a Model for a body.
 func ModelIn(body []byte) Model {
 	return func() (string, error) {
 		model := ""
 		for name, value := range wire.Members(json.RawMessage(body)) {
-			if string(name) == "model" { // of two the last one counts, as everywhere
+			if string(name) == "model" { // the last of two counts, as everywhere
 				model, _ = wire.String(value)
 			}
 		}
@@ -37,13 +37,12 @@ func ModelIn(body []byte) Model {
 	}
 }
 
-// ProviderOf returns the provider whose API a format belongs to.
+// ProviderOf returns the provider of a format's API.
 func ProviderOf(codec wire.Codec) tenants.Provider { return tenants.Provider(codec.Traits().Provider) }
 
-// Target returns where a request in a dialect goes: to the provider that it brings a
-// key for, or with one of the workspace's keys. model is asked only where the answer
-// depends on it; it returns an empty name for a request that names none. The errors
-// are those of tenants.Route, tenants.Invalid, tenants.Forbidden and those of model.
+// Target returns the target of a request in a dialect: the provider of the request's own key, or one of the
+// workspace's keys. It calls model only if the answer depends on it; model returns "" if the request doesn't
+// name one. The errors are those of tenants.Route, tenants.Invalid, tenants.Forbidden and those of model.
 func (c *Cache) Target(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
 	routes, err := c.Routes(ctx, workspace, dialect, choice, model)
 	if err != nil {
@@ -52,11 +51,11 @@ func (c *Cache) Target(ctx context.Context, workspace tenants.WorkspaceID, diale
 	return routes.Targets[0], nil
 }
 
-// Routes are the ways that a request can go.
+// Routes are the possible targets of a request.
 type Routes struct {
-	Targets  []upstream.Target // at least one; the one that the request goes to if it works first
-	Equal    int               // so many of Targets, from the first, have the same order and base URL
-	Failover tenants.Failover  // whether the request may go to any but the first
+	Targets  []upstream.Target // at least one; the first is preferred
+	Equal    int               // number of leading Targets with the same order and base URL
+	Failover tenants.Failover  // whether the request may use other targets than the first
 }
 
 // Routes returns all targets that serve a request, as Target returns the first.
@@ -98,7 +97,7 @@ func (c *Cache) Routes(ctx context.Context, workspace tenants.WorkspaceID, diale
 	return routes, nil
 }
 
-// broughtAlong returns the target that a request names itself.
+// broughtAlong returns the target named by the request itself.
 func (c *Cache) broughtAlong(dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
 	target := upstream.Target{Provider: dialect, BaseURL: choice.BaseURL, Key: choice.Key, Own: choice.Own, PublicOnly: !choice.Private}
 	if choice.BaseURL == "" {
@@ -118,20 +117,20 @@ func (c *Cache) broughtAlong(dialect tenants.Provider, choice Choice, model Mode
 	return target, err
 }
 
-// target returns the key at a place as a request reaches it.
+// target returns the key at an index as a request's target.
 func (s *settings) target(i int, asked tenants.Asked) upstream.Target {
 	return upstream.TargetOf(s.keys[i], asked.Dialect, s.secrets[i], asked.Model)
 }
 
-// looksAtModels reports whether it depends on its model where a request goes.
+// looksAtModels reports whether a request's target depends on its model.
 func (s *settings) looksAtModels() bool {
 	return slices.ContainsFunc(s.keys, func(key tenants.ProviderKey) bool {
 		return !key.Disabled && (len(key.Models) > 0 || upstream.NeedsModel(key.BaseURL))
 	})
 }
 
-// DialectFor returns the dialect in which a request is sent that could go out in more
-// than one: the wanted one, unless only keys of another are there.
+// DialectFor returns the dialect for a request that could use more than one: the wanted one, unless only keys
+// of another exist.
 func (c *Cache) DialectFor(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.Provider) (tenants.Provider, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -152,8 +151,7 @@ func (c *Cache) DialectFor(ctx context.Context, workspace tenants.WorkspaceID, w
 	return other, nil
 }
 
-// Listed returns every key that a request for models goes to, each with the test
-// whether a model of its list is the key's to answer.
+// Listed returns every key to ask for models, each with the test whether the key serves a model of its list.
 func (c *Cache) Listed(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, choice Choice) ([]Listed, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
@@ -182,12 +180,12 @@ func (c *Cache) Listed(ctx context.Context, workspace tenants.WorkspaceID, diale
 // Listed is a key whose models are listed.
 type Listed struct {
 	Target upstream.Target
-	Whole  bool     // every model of its list is, unless another key claims it
-	Named  []string // models that people named in full: there are providers that do not list them
+	Whole  bool     // it serves every model of its list, unless another key claims it
+	Named  []string // models named in full by people, because some providers don't list them
 	Takes  func(model string) bool
 }
 
-// exactly returns the patterns that are names.
+// exactly returns the patterns without a wildcard.
 func exactly(patterns []string) []string {
 	return slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { return strings.Contains(pattern, "*") })
 }

@@ -20,23 +20,23 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// errFailed is what a model hears of one of our failures.
+// errFailed tells a model about one of our failures.
 const errFailed = refusal("The archive could not be read just now. Nothing is lost; try again in a moment.")
 
-// errAway is what a model hears while the bucket with the originals does not answer.
+// errAway tells a model that the bucket with the originals does not answer.
 const errAway = refusal("The bucket that holds the originals does not answer. Nothing is lost. Go on without it, or try again in 30 seconds.")
 
-// answer is what a tool returns: the same for programs and as text.
+// answer is a tool's result, for programs and as text.
 type answer[Out any] struct {
 	output Out
 	text   string
 	hits   int
 }
 
-// errNoText is what a model hears whose key may read nothing.
+// errNoText tells a model that its key has no right to read messages.
 const errNoText = refusal("This API key may not read what was said in this workspace: the person behind it may not, or has left. An owner or admin of the workspace changes that under Settings. Go on without the archive.")
 
-// asker is a caller and what they may read.
+// asker is a caller and their rights to read.
 type asker struct {
 	Caller
 
@@ -44,8 +44,8 @@ type asker struct {
 	reader    tenants.Reader
 }
 
-// asker returns a caller with what they may read now, of the end user whom the request names. Nothing at all is a
-// refusal.
+// asker returns a caller with their current rights to read, limited to the request's end user. It refuses a
+// caller without any.
 func (s *Server) asker(ctx context.Context, caller Caller) (asker, error) {
 	reader, err := s.config.Readers.KeyReader(ctx, caller.Key)
 	if err == nil && reader.None() {
@@ -55,7 +55,7 @@ func (s *Server) asker(ctx context.Context, caller Caller) (asker, error) {
 	return asker{caller, caller.Key.Workspace, reader}, err
 }
 
-// call runs a tool for the caller of a request, within the deadline, and tells of it.
+// call runs a tool for the caller of a request, within the deadline, and reports the call.
 func call[Out any](ctx context.Context, s *Server, tool string, run func(context.Context, asker) (answer[Out], error)) (*mcp.CallToolResult, Out, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -87,8 +87,8 @@ func call[Out any](ctx context.Context, s *Server, tool string, run func(context
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: got.text}}}, got.output, nil
 }
 
-// within returns the session that a call is limited to: the caller's, or the one that
-// the call names; uuid.Nil if none.
+// within returns the session that a call is limited to: the caller's, or the one in the call; uuid.Nil
+// without either.
 func (s *Server) within(ctx context.Context, caller asker, named string) (uuid.UUID, error) {
 	limit, err := s.session(ctx, caller, caller.Session)
 	if err != nil || named == "" {
@@ -101,8 +101,8 @@ func (s *Server) within(ctx context.Context, caller asker, named string) (uuid.U
 	return asked, err
 }
 
-// session returns the id of the session that someone names by its id or by its
-// client's name for it. One that they may not read does not exist for them.
+// session returns the id of a session, given its id or its client's name for it. Sessions that the caller may
+// not read count as absent.
 func (s *Server) session(ctx context.Context, caller asker, named string) (uuid.UUID, error) {
 	named = strings.TrimSpace(named)
 	if named == "" {
@@ -117,8 +117,8 @@ func (s *Server) session(ctx context.Context, caller asker, named string) (uuid.
 	return id, err
 }
 
-// schemaOf returns the schema of a tool's arguments with more bounds. It panics if
-// there can be none, which is a fault of this program.
+// schemaOf returns the schema of a tool's arguments with more bounds. It panics for unsupported types, since
+// those are a bug.
 func schemaOf[In any](bound func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	defaultBytes = 16_000
 	minBytes     = 200
 	maxBytes     = 100_000
-	atOnce       = 16 // messages that are read together
+	atOnce       = 16 // messages per read
 )
 
 type getInput struct {
@@ -110,12 +110,12 @@ func limited(within uuid.UUID) string {
 	return ", in session " + within.String() + ","
 }
 
-// place is where reading goes on: a byte of a message's text.
+// place is where reading continues: a byte of a message's text.
 type place struct{ message, offset int }
 
 func (p place) cursor() string { return strconv.Itoa(p.message) + ":" + strconv.Itoa(p.offset) }
 
-// parseCursor returns where a cursor goes on, the pointer's beginning if it is empty.
+// parseCursor returns the place in a cursor; the pointer's beginning if it is "".
 func parseCursor(cursor string, pointer archive.Pointer) (place, error) {
 	if cursor == "" {
 		return place{message: pointer.From}, nil
@@ -131,7 +131,7 @@ func parseCursor(cursor string, pointer archive.Pointer) (place, error) {
 	return at, nil
 }
 
-// page gathers what one answer holds.
+// page collects the content of one answer.
 type page struct {
 	server   *Server
 	caller   asker
@@ -159,14 +159,14 @@ func (p *page) read(ctx context.Context, at place) error {
 				return err
 			}
 		}
-		if len(entries) == 0 { // the archive ends here; a missing message alone does not hide those behind it
+		if len(entries) == 0 { // the archive ends here; a single missing message does not hide later ones
 			return nil
 		}
 	}
 	return nil
 }
 
-// add adds a message from an offset on, or notes that it goes on there.
+// add adds a message from an offset on, or notes that it continues there.
 func (p *page) add(entry *archive.Entry, offset int) error {
 	text := p.server.read(p.named.Format, entry.Raw)
 	if offset > len(text) {
@@ -190,7 +190,7 @@ func (p *page) add(entry *archive.Entry, offset int) error {
 	return nil
 }
 
-// cut returns the beginning of a text of at most so many bytes, in whole characters.
+// cut returns the beginning of a text up to a number of bytes, in whole characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -201,7 +201,7 @@ func cut(text string, most int) string {
 	return text[:most]
 }
 
-// text returns the messages as a model reads them.
+// text returns the messages in a form for models.
 func (o *getOutput) text() string {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "%s\n", o.About)

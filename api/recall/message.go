@@ -7,8 +7,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// read returns a message as text: texts, arguments and results word for word, and a
-// line for each thing that is not one. A message that cannot be read is its own text.
+// read returns a message as text: texts, arguments and results word for word, and a line for each other part.
+// A message that can't be parsed is returned as it is.
 func (s *Server) read(format conversation.Format, raw []byte) string {
 	codec, known := s.config.Codecs[format]
 	if !known {

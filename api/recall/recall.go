@@ -24,20 +24,20 @@ const (
 	deadline = 20 * time.Second // of a call
 )
 
-// Config is what the server needs. Every field but PublicURL and Log must be set.
+// Config holds the server's dependencies. Every field but PublicURL and Log must be set.
 type Config struct {
 	Readers  tenants.Data
 	Lanes    session.Records
 	Archive  archive.Originals
 	Searcher archive.Searcher
 
-	// Behind reports whether something that a workspace archived up to a time cannot be found
-	// yet. The zero time stands for now, which it returns.
+	// Behind reports whether messages that a workspace archived up to a time are missing from the index. The
+	// zero time means now; asOf is the time used.
 	Behind func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error)
 
 	Codecs map[conversation.Format]wire.Codec
 
-	PublicURL string // where people and clients reach the product
+	PublicURL string // base URL for people and clients
 	Log       *slog.Logger
 	Now       func() time.Time
 
@@ -45,27 +45,26 @@ type Config struct {
 	Observe func(ctx context.Context, call Call)
 }
 
-// Caller is who sends a request.
+// Caller is the sender of a request.
 type Caller struct {
-	Key     tenants.APIKey // that was presented
-	Session string         // the one that all calls are limited to, by id or by its client's name; empty: any
-	EndUser string         // whose sessions all calls are limited to, as session.EndUserID names them; empty: everyone's
+	Key     tenants.APIKey // of the request
+	Session string         // limits all calls to one session, by id or by its client's name; "" for any
+	EndUser string         // limits all calls to a user's sessions, in the form of session.EndUserID; "" for everyone's
 }
 
-// Call is one call of a tool. It holds nothing of what was looked for or found.
+// Call is one call of a tool, without its query and its results.
 type Call struct {
 	Caller Caller
 	Tool   string
-	// Outcome is "found", "nothing", "refused" for a call that its sender has to mend,
-	// or "failed".
+	// Outcome is "found", "nothing", "refused" for a call that its sender has to correct, or "failed".
 	Outcome  string
 	Hits     int // hits or messages
-	Bytes    int // of the text that was answered
+	Bytes    int // of the answer's text
 	Duration time.Duration
-	Err      error // why it failed
+	Err      error // cause of a failure
 }
 
-// Server is the MCP server. It may be used by several goroutines at once.
+// Server is the MCP server. It is safe for concurrent use.
 type Server struct {
 	config  Config
 	host    string // of PublicURL
@@ -90,7 +89,7 @@ func New(config Config) *Server {
 	s.addGet(server)
 	s.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // ours knows the public host: isRebound
+		DisableLocalhostProtection: true, // isRebound knows the public host instead
 	})
 	return s
 }
@@ -98,7 +97,7 @@ func New(config Config) *Server {
 const instructions = `This server searches the archive of this workspace's conversations. Older parts of long conversations are shortened in your prompt; ` +
 	`their originals are here, word for word. Use recall_search to find something that was said, done or printed earlier, and recall_get to read it in full.`
 
-// callerKey is the context's key of the Caller.
+// callerKey is the context key of the Caller.
 type callerKey struct{}
 
 // Serve answers a request of a caller.
@@ -110,9 +109,8 @@ func (s *Server) Serve(w http.ResponseWriter, request *http.Request, caller Call
 	s.handler.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), callerKey{}, caller)))
 }
 
-// isRebound reports whether a request reached a loopback address under the name of
-// someone else: a page whose domain was pointed here. A reverse proxy on the same
-// machine uses the public name.
+// isRebound reports whether a request reached a loopback address under a foreign host name: a page whose
+// domain was pointed here. A reverse proxy on the same machine uses the public name.
 func (s *Server) isRebound(request *http.Request) bool {
 	local, _ := request.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {

@@ -18,23 +18,23 @@ import (
 	"palimpsest/tenants"
 )
 
-// kept is what is to be recorded, as it is kept on the local disk until it is.
+// kept is a record to write, as it waits on the local disk.
 type kept struct {
-	Request  *session.Update   // what the request added to its session, unless that is recorded
-	Answered *session.Update   // what its answer adds
-	Exchange *tenants.Exchange // once it has ended
+	Request  *session.Update   // the request's addition to its session, unless already recorded
+	Answered *session.Update   // the answer's addition
+	Exchange *tenants.Exchange // when it has ended
 	Said     []byte            // see Job
 	Held     []string          // see Begin
 }
 
-// How kept is written: CBOR (RFC 8949), which takes bytes as they are. Times keep their
-// nanoseconds, texts bytes that are not UTF-8, and a history may have any number of messages.
+// kept is encoded as CBOR (RFC 8949), because that stores bytes as they are. Times keep their nanoseconds,
+// texts bytes that are not UTF-8, and a history may have any number of messages.
 var (
 	keptEncoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode())
 	keptDecoding = must(cbor.DecOptions{MaxArrayElements: math.MaxInt32, UTF8: cbor.UTF8DecodeInvalid}.DecMode())
 )
 
-// must returns a mode; the options that it is made from are constants.
+// must returns a mode; it panics on errors, since the options are constants.
 func must[M any](mode M, err error) M {
 	if err != nil {
 		panic(err)
@@ -42,16 +42,16 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// Request is what a request added to its session, as long as a recorder has it.
+// Request is a request's addition to its session, as long as a recorder has it.
 type Request struct {
 	mu     sync.Mutex
 	update *session.Update // until it is recorded or dropped
 }
 
-// NewRequest returns what a request added to its session.
+// NewRequest returns a Request for an addition.
 func NewRequest(update *session.Update) *Request { return &Request{update: update} }
 
-// forget ends the use of what the request added: its memory is another's then.
+// forget ends the use of the request's addition, because its memory is reused afterwards.
 func (r *Request) forget() {
 	if r == nil {
 		return
@@ -61,20 +61,19 @@ func (r *Request) forget() {
 	r.update = nil
 }
 
-// Keeps reports whether what waits to be recorded is on the local disk as well.
+// Keeps reports whether waiting records are on the local disk as well.
 func (r *Recorder) Keeps() bool { return r.spool != nil }
 
-// Keep writes an exchange that has ended to the local disk, with what its request added if that is not
-// recorded yet, before its client has all of the answer. What it returns is the Kept of the job that
-// records it; what the disk does not take is only missed if the process is killed.
+// Keep writes an ended exchange to the local disk, before its client has the complete answer. It includes the
+// request's addition unless that is already recorded. The result is the Kept of the recording job. If writing
+// fails, the exchange is only lost if the process is killed.
 func (r *Recorder) Keep(ctx context.Context, job Job) spool.Record {
 	return r.keep(ctx, job.workspace(), kept{Exchange: job.Exchange, Said: job.Said, Answered: job.Update}, job.Request)
 }
 
-// Begin writes to the local disk what an exchange that is about to be sent counts as, should
-// the process be killed before it has ended: Replay records it then. What it returns is
-// done once the exchange is kept or recorded as it ended. held is what is held for it
-// elsewhere until then; Released hears of it.
+// Begin writes a provisional record of an exchange to the local disk before it is sent; Replay records it if
+// the process is killed before the exchange ends. The caller withdraws the result once the exchange is kept
+// or recorded as it ended. held lists its holds elsewhere until then, for Released.
 func (r *Recorder) Begin(ctx context.Context, exchange tenants.Exchange, held []string) spool.Record {
 	if r.spool == nil {
 		return spool.Record{}
@@ -82,16 +81,15 @@ func (r *Recorder) Begin(ctx context.Context, exchange tenants.Exchange, held []
 	return r.keep(ctx, exchange.Workspace, kept{Exchange: &exchange, Held: held}, nil)
 }
 
-// CatchUp records what processes have left on the local disk that run no more, and what
-// could not be recorded before, if there is any.
+// CatchUp records what earlier processes have left on the local disk, and earlier failures to record, if
+// there are any.
 func (r *Recorder) CatchUp(ctx context.Context) {
 	if r.spool != nil && !r.spool.Stats().Since.IsZero() {
 		r.Replay(ctx)
 	}
 }
 
-// keep writes what is to be recorded to the local disk, with what the request added if the recorder
-// still has it.
+// keep writes a record to the local disk, with the request's addition if the recorder still has it.
 func (r *Recorder) keep(ctx context.Context, workspace tenants.WorkspaceID, what kept, request *Request) spool.Record {
 	record, err := r.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
 	if err != nil {
@@ -101,8 +99,8 @@ func (r *Recorder) keep(ctx context.Context, workspace tenants.WorkspaceID, what
 	return record
 }
 
-// keepLate writes to the local disk what that had no room for before its clients had their answers, and
-// the database does not take either. It reports whether all of it is there.
+// keepLate writes jobs to the local disk if the disk had no room before their clients had the answers, and
+// the database refuses them too. It reports whether all of them are there.
 func (r *Recorder) keepLate(jobs []Job) (all bool) {
 	if r.spool == nil {
 		return false
@@ -117,15 +115,15 @@ func (r *Recorder) keepLate(jobs []Job) (all bool) {
 		what := kept{Exchange: late.Exchange, Said: late.Said, Answered: late.Update}
 		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.Request) })
 		if err != nil {
-			return false // there is no room yet
+			return false // still no room
 		}
 		late.Kept = record
 	}
 	return all
 }
 
-// encode writes what is kept, followed by the entries of the request one by one: in one value
-// a hundred thousand of them would take their memory three times.
+// encode writes kept, followed by the entries of the request one at a time, because a hundred thousand of
+// them in one value would take three times their memory.
 func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 	if request != nil {
 		request.mu.Lock()
@@ -147,9 +145,9 @@ func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 	return err
 }
 
-// entriesSize returns about how many bytes entries and their links take.
+// entriesSize returns the approximate size of entries and their links in bytes.
 func entriesSize(entries []archive.Entry) int {
-	const around = 192 // what is said of a message
+	const around = 192 // metadata of a message
 	size := 4 << 10
 	for i := range entries {
 		size += around + len(entries[i].Raw)
@@ -157,7 +155,7 @@ func entriesSize(entries []archive.Entry) int {
 	return size
 }
 
-// readKept reads what encode wrote.
+// readKept reads the output of encode.
 func readKept(plain []byte) (k kept, err error) {
 	decoder := keptDecoding.NewDecoder(bytes.NewReader(plain))
 	if err := decoder.Decode(&k); err != nil {
@@ -177,14 +175,13 @@ func readKept(plain []byte) (k kept, err error) {
 	return k, nil
 }
 
-// Replay records what the local disk holds of exchanges that could not be recorded, or whose
-// process was killed.
+// Replay records exchanges from the local disk that could not be recorded, or whose process was killed.
 func (r *Recorder) Replay(ctx context.Context) {
 	r.spool.Replay(ctx, func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error {
 		batch := make([]kept, len(plain))
 		for i := range plain {
 			var err error
-			if batch[i], err = readKept(plain[i]); err != nil { // it waits: another version of the program may have written it
+			if batch[i], err = readKept(plain[i]); err != nil { // it waits, because another version of the program may have written it
 				return fmt.Errorf("read an exchange: %w", err)
 			}
 		}
@@ -192,14 +189,13 @@ func (r *Recorder) Replay(ctx context.Context) {
 	})
 }
 
-// recordKept records exchanges of a workspace once: of those that are recorded already, nothing is
-// counted again.
+// recordKept records exchanges of a workspace once: it doesn't count already recorded ones again.
 func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID, batch []kept) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var jobs []Job
 	var held []string
-	newest := make(map[uuid.UUID]int, len(batch)) // of what was begun and what became of it
+	newest := make(map[uuid.UUID]int, len(batch)) // the begun exchanges and their final records
 	for i := range batch {
 		if batch[i].Exchange != nil {
 			newest[batch[i].Exchange.ID] = i
@@ -207,7 +203,7 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 	}
 	for i := range batch {
 		what := &batch[i]
-		if what.Request != nil { // its messages are stored once, however often they come
+		if what.Request != nil { // its messages are stored once, even if they come several times
 			jobs = append(jobs, Job{Update: what.Request})
 		}
 		held = append(held, what.Held...)

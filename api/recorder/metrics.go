@@ -7,7 +7,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Metrics count what was recorded, and what was not.
+// Metrics count recorded and lost data.
 type Metrics struct {
 	Archived prometheus.Counter // bytes of originals
 	Errors   prometheus.Counter
@@ -32,12 +32,12 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	for _, kind := range tenants.RedactionKinds() {
-		m.redacted.WithLabelValues(string(kind)) // so that a rate begins at zero
+		m.redacted.WithLabelValues(string(kind)) // so that a rate starts at zero
 	}
 	return m
 }
 
-// Redact counts pieces of personal data, by kind, that were replaced in what the archive was given.
+// Redact counts replaced pieces of personal data in archived messages, by kind.
 func (m *Metrics) Redact(pieces map[string]int) {
 	for kind, count := range pieces {
 		m.redacted.WithLabelValues(kind).Add(float64(count))

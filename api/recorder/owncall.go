@@ -9,8 +9,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// OwnCall returns the job that records a call of a model which Palimpsest made itself for a workspace, at
-// the workspace's cost. It fills in what all of them have in common.
+// OwnCall returns the job for a model call that Palimpsest made itself, at a workspace's cost. It fills in
+// the fields that all such calls have in common.
 func OwnCall(call tenants.Exchange) Job {
 	call.ID, call.Client = uuid.Must(uuid.NewV7()), "palimpsest"
 	call.Status, call.Attempts = http.StatusOK, 1

@@ -1,5 +1,5 @@
-// Package recorder writes what happened at the proxy to the database, apart from the requests
-// themselves, and keeps it on the local disk until it is there.
+// Package recorder writes records of the proxy's exchanges to the database in the background, and keeps them
+// on the local disk until they are there.
 package recorder
 
 import (
@@ -23,20 +23,19 @@ import (
 const (
 	queueLength  = 8192                  // jobs that may wait
 	queueMemory  = 64 << 20              // bytes of messages that may wait
-	patience     = 5 * time.Second       // a request waits for room while the database gets on
+	patience     = 5 * time.Second       // a request waits for room while the database works
 	batchLength  = 512                   // jobs written together
-	batchLinger  = 10 * time.Millisecond // a batch waits for more
+	batchLinger  = 10 * time.Millisecond // wait for more jobs of a batch
 	workers      = 4
 	tries        = 28          // attempts at a batch: about 25 s in all
-	certainTries = 5           // attempts at one that the database answers and does not take: about 1.5 s in all
-	longestPause = time.Second // between two of them at most
+	certainTries = 5           // attempts at a batch that the database refuses: about 1.5 s in all
+	longestPause = time.Second // maximum between two of them
 	writeTimeout = 30 * time.Second
 )
 
-// Recorder writes what happened, apart from the requests themselves: batches from a bounded
-// queue. Who asks faster than that can be written waits for room in the queue, but not
-// for a database that fails: then what does not fit is dropped and counted; messages
-// among it are recorded again with the next request of their lane.
+// Recorder writes records in the background: batches from a bounded queue. A caller that is faster than the
+// database waits for room in the queue, unless the database fails: then records that don't fit are dropped
+// and counted. The next request of a lane records its dropped messages again.
 type Recorder struct {
 	database tenants.Transactor
 	sessions session.Store
@@ -44,45 +43,44 @@ type Recorder struct {
 	metrics  *Metrics
 	log      *slog.Logger
 	keys     *archive.Keys
-	spool    *spool.Spool // nil: what waits is lost if the process is killed
+	spool    *spool.Spool // nil: waiting records are lost if the process is killed
 
 	Hearers
 
-	writing []atomic.Int64      // since when the oldest job that a worker writes waits, Unix nanoseconds; 0 if it writes nothing
-	queues  []chan Job          // one for each worker; a session always meets the same one
-	room    *semaphore.Weighted // bytes of messages that the queues can still take
-	failing atomic.Bool         // the newest attempt to write failed
+	writing []atomic.Int64      // when the wait of the oldest job that a worker writes began, Unix nanoseconds; 0 if idle
+	queues  []chan Job          // one for each worker; a session always uses the same one
+	room    *semaphore.Weighted // free bytes for messages in the queues
+	failing atomic.Bool         // the last write failed
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
 }
 
-// Hearers hear of what has become durable, where they are set. They must not wait, and are
-// set before Start.
+// Hearers are optional callbacks for data that has become durable. They must not wait, and are set before
+// Start.
 type Hearers struct {
-	// Recorded hears how many exchanges of a workspace have become durable.
+	// Recorded receives the number of a workspace's exchanges that have become durable.
 	Recorded func(workspace tenants.WorkspaceID, exchanges int)
 
-	// Released hears what was held elsewhere for exchanges that Replay has recorded.
+	// Released receives the holds of exchanges that Replay has recorded.
 	Released func(ctx context.Context, held []string)
 }
 
-// Job is something to record: what a request adds to its session, an exchange that has ended with
-// what its answer adds, or an exchange that belongs to no session.
+// Job is a record to write: a request's addition to its session, an ended exchange with the answer's
+// addition, or an exchange without a session.
 type Job struct {
-	Update   *session.Update   // what is added to a session; nil if nothing
-	Request  *Request          // what the exchange's request added, or Update is; nil if nothing
-	Exchange *tenants.Exchange // nil: it has not ended
-	Said     []byte            // what the provider said, where it refused Exchange
+	Update   *session.Update   // addition to a session; nil without one
+	Request  *Request          // the addition of the exchange's request, or the Request of Update; nil without one
+	Exchange *tenants.Exchange // nil if it has not ended
+	Said     []byte            // the provider's text, if it refused Exchange
 	Kept     spool.Record      // of Exchange, as Keep returned it
-	Span     spans.Span        // from the queue on
-	Ended    func(stored bool) // called once all of it is durable or was dropped; may be nil
+	Span     spans.Span        // starts with the queue
+	Ended    func(stored bool) // optional: called once when all of it is durable or was dropped
 
-	since time.Time // when it was put
+	since time.Time // when it was queued
 }
 
-// New returns a Recorder that is not started yet. By keys, what providers said where they refused
-// is sealed.
+// New returns a Recorder without starting it. keys seal the texts of providers' refusals.
 func New(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, keys *archive.Keys, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, keys: keys, metrics: metrics, log: log,
@@ -94,7 +92,7 @@ func New(database tenants.Transactor, sessions session.Store, usage tenants.Exch
 	return recorder
 }
 
-// WithSpool has what waits to be recorded kept on the local disk. It returns r.
+// WithSpool stores waiting records on the local disk. It returns r.
 func (r *Recorder) WithSpool(kept *spool.Spool) *Recorder {
 	r.spool = kept
 	return r
@@ -107,14 +105,14 @@ func (r *Recorder) Start() {
 	}
 }
 
-// Stop writes what is waiting and ends the workers. It may be called twice; no
-// exchange may be running any more.
+// Stop writes the waiting records and ends the workers. It may be called twice; all exchanges must have
+// ended.
 func (r *Recorder) Stop() {
 	r.once.Do(func() { close(r.stop) })
 	r.stopped.Wait()
 }
 
-// Put queues a job. It waits for room, for patience at most.
+// Put queues a job. It waits for room, up to patience.
 func (r *Recorder) Put(job Job) {
 	job.since = time.Now()
 	queue, size := r.queues[job.session()[15]%workers], job.size()
@@ -132,7 +130,7 @@ func (r *Recorder) Put(job Job) {
 	}
 }
 
-// wait queues a job of a size as soon as there is room; false: there was none in time.
+// wait queues a job of a size as soon as there is room. It returns false if there wasn't any in time.
 func (r *Recorder) wait(queue chan<- Job, job Job, size int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -148,8 +146,8 @@ func (r *Recorder) wait(queue chan<- Job, job Job, size int64) bool {
 	}
 }
 
-// drop counts a job that was not recorded, and that the local disk does not have, and returns
-// how many those are.
+// drop counts a job that was neither recorded nor written to the local disk, and returns the number of such
+// jobs.
 func (r *Recorder) drop(job Job) int {
 	if r.isKeptAtLast(job) || job.Kept != (spool.Record{}) {
 		return 0
@@ -158,13 +156,13 @@ func (r *Recorder) drop(job Job) int {
 	return 1
 }
 
-// isKeptAtLast reports whether a job that is dropped is written to the local disk then: what a request
-// added, which Keep writes with its exchange if that ends in time.
+// isKeptAtLast reports whether a job is written to the local disk when it is dropped. That holds for a
+// request's addition, which Keep otherwise writes with its exchange if that ends in time.
 func (r *Recorder) isKeptAtLast(job Job) bool {
 	return r.spool != nil && job.Exchange == nil
 }
 
-// end tells anyone who waits whether a job was recorded.
+// end tells waiting callers whether a job was recorded.
 func (r *Recorder) end(job Job, stored bool) {
 	if stored {
 		job.Kept.Done()
@@ -184,8 +182,7 @@ func (r *Recorder) end(job Job, stored bool) {
 	}
 }
 
-// size returns the bytes of messages and errors that a job holds, as many as there is
-// room for at most.
+// size returns the bytes of messages and errors in a job, up to the capacity of the queues.
 func (j Job) size() int64 {
 	size := len(j.Said)
 	if j.Update != nil {
@@ -227,8 +224,8 @@ func (r *Recorder) work(queue chan Job, writing *atomic.Int64) {
 	}
 }
 
-// WaitsSince returns since when the oldest of what this process has to record waits: in its queues, which are
-// written in order, or on the local disk. It is the zero time if nothing does.
+// WaitsSince returns the start of the longest wait among this process's records: in its queues, which are
+// written in order, or on the local disk. It is the zero time if none is waiting.
 func (r *Recorder) WaitsSince() time.Time {
 	var oldest time.Time
 	if r.spool != nil {
@@ -243,7 +240,7 @@ func (r *Recorder) WaitsSince() time.Time {
 	return oldest
 }
 
-// collect returns first and what comes behind it while the batch waits.
+// collect returns first and the jobs that arrive while the batch waits.
 func (r *Recorder) collect(queue chan Job, first Job) []Job {
 	batch := []Job{first}
 	linger := time.NewTimer(batchLinger)
@@ -258,7 +255,7 @@ func (r *Recorder) collect(queue chan Job, first Job) []Job {
 			if len(queue) == 0 {
 				return batch
 			}
-			batch = append(batch, <-queue) // this worker alone takes from the queue
+			batch = append(batch, <-queue) // only this worker takes from the queue
 		}
 	}
 	return batch
@@ -280,7 +277,7 @@ func (r *Recorder) write(batch []Job) {
 		jobs := byWorkspace[workspace]
 		isRetry := false
 		err := r.retry(func(ctx context.Context) error {
-			if isRetry { // a commit may have lost its answer
+			if isRetry { // a commit may have succeeded without its answer
 				_, err := r.recordOnce(ctx, workspace, jobs)
 				return err
 			}
@@ -314,7 +311,7 @@ func (r *Recorder) write(batch []Job) {
 	}
 }
 
-// record writes the jobs of one workspace, all of them or none.
+// record writes all jobs of one workspace in one transaction.
 func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job) error {
 	updates := make([]session.Update, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
@@ -343,8 +340,8 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 	})
 }
 
-// recordOnce is record for jobs of which some may be recorded already: their exchanges are not counted
-// again. It returns how many exchanges were new.
+// recordOnce is record for jobs that may be recorded already: it doesn't count their exchanges again. It
+// returns how many exchanges were new.
 func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs []Job) (added int, err error) {
 	ids := make([]uuid.UUID, 0, len(jobs))
 	for _, job := range jobs {
@@ -373,8 +370,8 @@ func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs [
 	return added, err
 }
 
-// seal returns what a provider said of an exchange, sealed; nil where there is nothing or
-// it cannot be sealed: the figures of the exchange are worth more.
+// seal returns a provider's text about an exchange, sealed. It is nil without a text, or if sealing fails,
+// because the figures of the exchange matter more.
 func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said []byte) []byte {
 	if said == nil {
 		return nil
@@ -389,9 +386,9 @@ func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said 
 	return key.SealError(exchange, said)
 }
 
-// retry runs write until it succeeds, with growing pauses, and failed each time that it does not; while
-// stopping, once. A batch that the database answers and does not take holds others up no longer than
-// certainTries, once failed reports that it is on the local disk.
+// retry runs write until it succeeds, with growing pauses, and failed after each failure; while stopping, it
+// tries once. A batch that the database refuses delays others no longer than certainTries, once failed
+// reports that it is on the local disk.
 func (r *Recorder) retry(write func(context.Context) error, failed func() (isKept bool)) error {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// tries is how often a port is looked for: another program may take one that was free.
+// tries is how often Start tries a port, because another program may take a free one first.
 const tries = 5
 
-// Start starts a Redis server that ends with the test, or with stop. It fails the
-// test where redis-server is not installed.
+// Start starts a Redis server that ends with the test, or with stop. It fails the test if redis-server is not
+// installed.
 func Start(t testing.TB) (address string, stop func()) {
 	t.Helper()
 	var said string
@@ -40,8 +40,8 @@ func Start(t testing.TB) (address string, stop func()) {
 	return "", nil
 }
 
-// serve starts a server on a port and returns when it takes connections; nil: it ended,
-// and why it says itself.
+// serve starts a server on a port and returns when it accepts connections; nil if it ended, with the reason
+// in its output.
 func serve(t testing.TB, port string) (stop func(), said string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func serve(t testing.TB, port string) (stop func(), said string) {
 	for lines.Scan() {
 		said += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), "Ready to accept connections") {
-			go func() { // reads on, so that it never waits to be heard
+			go func() { // keeps reading, so that the server never blocks on its output
 				defer close(drained)
 				for lines.Scan() {
 				}
@@ -72,8 +72,8 @@ func serve(t testing.TB, port string) (stop func(), said string) {
 	return nil, said
 }
 
-// Client returns a client for a server whose calls end with their context; it is
-// closed with the test. A server that has been stopped stays so: it is tried once.
+// Client returns a client for a server. Its calls end with their context; it is closed with the test. It
+// doesn't retry, because a stopped server stays stopped.
 func Client(t testing.TB, address string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1})

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock fails where another process holds the file.
+// lock fails if another process holds the file.
 func lock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

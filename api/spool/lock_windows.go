@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The lock is on one byte far beyond the records, since Windows keeps others from reading what is locked.
+// The lock covers one byte far beyond the records, since Windows keeps others from reading locked bytes.
 func place() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// lock fails where another process holds the file.
+// lock fails if another process holds the file.
 func lock(file *os.File) error {
 	return windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, place())
 }

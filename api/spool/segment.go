@@ -19,17 +19,17 @@ import (
 const (
 	suffix = ".spool" // of the names of segments
 	about  = "an exchange that is not recorded yet"
-	header = 4 + len(uuid.UUID{}) // the length of what is sealed, and the workspace
-	// longest is the most bytes of a record: a length beyond it was not written to its end.
+	header = 4 + len(uuid.UUID{}) // the length of the sealed part, and the workspace
+	// longest bounds a record in bytes: a greater length is damaged data.
 	longest = 1 << 30
 )
 
-// segment is a file of records. The process that works on it holds its lock.
+// segment is a file of records. Its process holds its lock.
 type segment struct {
 	path    string
 	file    *os.File
 	size    int64
-	waiting int // records that are not done
+	waiting int // pending records
 	since   time.Time
 }
 
@@ -46,7 +46,7 @@ func create(dir string) (*segment, error) {
 	return &segment{path: path, file: file, since: time.Now()}, nil
 }
 
-// reopen returns a segment that was left behind; nil if a process works on it.
+// reopen returns a segment of an ended process; nil if a process uses it.
 func reopen(path string) (*segment, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // in the data directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,14 +65,13 @@ func reopen(path string) (*segment, error) {
 	return &segment{path: path, file: file, size: info.Size(), since: info.ModTime()}, nil
 }
 
-// frame fills in what stands before what is sealed in a record.
+// frame fills in the header in front of a record's sealed part.
 func frame(framed []byte, workspace tenants.WorkspaceID) {
 	binary.BigEndian.PutUint32(framed, uint32(len(framed)-header)) //nolint:gosec // a request is bounded
 	copy(framed[4:], workspace[:])
 }
 
-// each calls visit with the places of the records, in order. One at the end that was not
-// written whole is left out.
+// each calls visit with the places of the records, in order. It leaves out an incomplete record at the end.
 func (s *segment) each(visit func(offset, size int64)) error {
 	reader := bufio.NewReader(io.NewSectionReader(s.file, 0, s.size))
 	var head [header]byte
@@ -89,7 +88,7 @@ func (s *segment) each(visit func(offset, size int64)) error {
 		if _, err := io.CopyN(io.Discard, reader, length); err != nil {
 			return err
 		}
-		if tenants.WorkspaceID(head[4:]) != (tenants.WorkspaceID{}) { // or it was withdrawn
+		if tenants.WorkspaceID(head[4:]) != (tenants.WorkspaceID{}) { // not withdrawn
 			visit(offset, int64(header)+length)
 		}
 		offset += int64(header) + length
@@ -105,7 +104,7 @@ func (s *segment) read(offset, size int64) (workspace tenants.WorkspaceID, seale
 	return tenants.WorkspaceID(framed[4:header]), framed[header:], nil
 }
 
-// append writes a record whole or not at all.
+// append writes a record completely or not at all.
 func (s *segment) append(framed []byte) error {
 	if _, err := s.file.WriteAt(framed, s.size); err != nil {
 		return errors.Join(err, s.file.Truncate(s.size))
@@ -114,13 +113,13 @@ func (s *segment) append(framed []byte) error {
 	return nil
 }
 
-// withdraw has a record be nobody's.
+// withdraw removes a record's workspace, so that the record is ignored.
 func (s *segment) withdraw(offset int64) error {
 	_, err := s.file.WriteAt(make([]byte, header-4), offset+4)
 	return err
 }
 
-// empty takes all records out.
+// empty removes all records.
 func (s *segment) empty() error {
 	s.size = 0
 	return s.file.Truncate(0)
@@ -129,7 +128,8 @@ func (s *segment) empty() error {
 // remove deletes the segment.
 func (s *segment) remove() error { return discard(s.path, s.file) }
 
-// close unlocks the file at once: a child that is just being started may still have a copy.
+// close unlocks the file first, because a child process that is just being started may still hold a copy of
+// it.
 func (s *segment) close() error {
 	return errors.Join(unlock(s.file), s.file.Close())
 }

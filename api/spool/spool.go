@@ -1,6 +1,6 @@
-// Package spool keeps on the local disk what is on its way to the database, so that a process
-// that is killed loses none of it. It survives the process, and not the machine's power: files
-// are written and not flushed to the disk.
+// Package spool keeps data on its way to the database on the local disk, so that a killed process loses none
+// of it. The data survives the process, but not a power failure, because files are written without flushing
+// them to the disk.
 package spool
 
 import (
@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// DefaultBytes bounds what a spool holds.
+	// DefaultBytes bounds the size of a spool.
 	DefaultBytes = 256 << 20
-	// segmentBytes is the size from which a file gets no more records.
+	// segmentBytes is the size at which a file is full.
 	segmentBytes = 16 << 20
-	// bufferBytes is the most memory that is kept for the records to come, each time.
+	// bufferBytes bounds the memory of each buffer that is kept for later records.
 	bufferBytes = 64 << 10
-	// keepFor is after how long a record is deleted that is never stored: its workspace was
-	// deleted meanwhile.
+	// keepFor is the age at which a record that can't be stored is deleted, for example because its workspace
+	// has been deleted.
 	keepFor = 7 * 24 * time.Hour
-	// batchRecords and batchBytes bound what Replay hands over at once.
+	// batchRecords and batchBytes bound a batch of Replay.
 	batchRecords, batchBytes = 100, 8 << 20
 )
 
@@ -47,7 +47,7 @@ type Config struct {
 	Now      func() time.Time
 }
 
-// Spool keeps records until they are stored. It may be used by several goroutines at once.
+// Spool stores records on disk until they are stored elsewhere. It is safe for concurrent use.
 type Spool struct {
 	config  Config
 	buffers sync.Pool // of *bytes.Buffer
@@ -55,25 +55,25 @@ type Spool struct {
 	replaying sync.Mutex
 
 	mu      sync.Mutex
-	current *segment // gets the next record, once there is one
+	current *segment // receives the next record; nil before the first
 	bytes   int64
 	records int
 	failed  []Record // to be handed over again, oldest first
 	handed  int
 }
 
-// Stats tell how much waits on the disk.
+// Stats describe the waiting records on the disk.
 type Stats struct {
 	Records int
 	Bytes   int64
-	Handed  int // records that Replay has ever handed over
+	Handed  int // records that Replay has handed over so far
 
-	// Since is when the file of the oldest record that could not be stored was begun; the zero
-	// time if every record could be stored.
+	// Since is the start of the file with the oldest record that could not be stored; the zero time without
+	// such a record.
 	Since time.Time
 }
 
-// Record is one record of a spool. The zero Record stands for nothing.
+// Record is one record of a spool. The methods of the zero Record do nothing.
 type Record struct {
 	spool   *Spool
 	segment *segment
@@ -81,8 +81,7 @@ type Record struct {
 	size    int64
 }
 
-// Open returns the spool of a directory, which it makes. What processes have left there that
-// run no more waits for Replay.
+// Open returns the spool of a directory, which it makes. Records of ended processes there wait for Replay.
 func Open(config Config) (*Spool, error) {
 	s := &Spool{config: config, buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
@@ -122,7 +121,7 @@ func (s *Spool) load(path string) error {
 	return nil
 }
 
-// Put keeps a record of a workspace, which write writes, sealed until the Record is Done.
+// Put stores a record of a workspace, written by write, sealed until the Record is Done.
 func (s *Spool) Put(ctx context.Context, workspace tenants.WorkspaceID, write func(*bytes.Buffer) error) (Record, error) {
 	key, err := s.config.Keys.Key(ctx, workspace)
 	if err != nil {
@@ -164,7 +163,7 @@ func (s *Spool) release(buffer *bytes.Buffer) {
 	}
 }
 
-// roll has current be a segment with room. The caller holds the lock.
+// roll sets current to a segment with room. The caller holds the lock.
 func (s *Spool) roll() error {
 	if s.current != nil && s.current.size < segmentBytes {
 		return nil
@@ -177,7 +176,7 @@ func (s *Spool) roll() error {
 	return nil
 }
 
-// Done deletes a record, which is stored.
+// Done deletes a stored record.
 func (r Record) Done() {
 	if r.spool == nil {
 		return
@@ -187,8 +186,7 @@ func (r Record) Done() {
 	r.spool.forget(r)
 }
 
-// Withdraw deletes a record, for processes that come after this one too: another record holds
-// what became of it.
+// Withdraw deletes a record, for later processes too, because another record replaces it.
 func (r Record) Withdraw() {
 	if r.spool == nil {
 		return
@@ -201,7 +199,7 @@ func (r Record) Withdraw() {
 	r.spool.forget(r)
 }
 
-// Failed has Replay hand the record over: it could not be stored.
+// Failed lets Replay hand the record over, because it could not be stored.
 func (r Record) Failed() {
 	if r.spool == nil {
 		return
@@ -224,17 +222,16 @@ func (s *Spool) forget(r Record) {
 	} else {
 		err = r.segment.remove()
 	}
-	if err != nil { // its records are handed over once more, which changes nothing
+	if err != nil { // its records are handed over again, which is harmless
 		s.config.Log.Warn("a file of the spool stays", "file", r.segment.path, "error", err)
 	}
 }
 
-// Handler takes records of one workspace, oldest first: all of them, or none if it returns an error.
+// Handler stores records of one workspace, oldest first: all of them, or, if it returns an error, no record.
 type Handler func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error
 
-// Replay hands over what could not be stored, and what processes have left that run no more,
-// oldest first, some at a time. What is not taken waits for the next time; where that is because
-// the store is away, so does all behind it.
+// Replay hands over the records that could not be stored, and those of ended processes, oldest first, in
+// batches. A refused record waits for the next Replay; if the store is away, so do all records behind it.
 func (s *Spool) Replay(ctx context.Context, hand Handler) {
 	s.replaying.Lock()
 	defer s.replaying.Unlock()
@@ -256,7 +253,7 @@ func (s *Spool) Replay(ctx context.Context, hand Handler) {
 	}
 }
 
-// together returns how many of the first records are read into memory at once, at least one.
+// together returns how many of the first records to read into memory at once, at least one.
 func together(waiting []Record) int {
 	n, bytes := 0, int64(0)
 	for n < min(len(waiting), batchRecords) && (n == 0 || bytes+waiting[n].size <= batchBytes) {
@@ -266,8 +263,8 @@ func together(waiting []Record) int {
 	return n
 }
 
-// handOver hands over records, workspace by workspace, and adds those that are dealt with to done.
-// It reports whether the store takes more.
+// handOver hands over records, workspace by workspace, and adds the finished ones to done. It reports whether
+// the store accepts more.
 func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, done map[Record]bool) bool {
 	type batch struct {
 		records []Record
@@ -294,7 +291,7 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, do
 		err := hand(ctx, workspace, of.plain)
 		isOne := len(of.records) == 1 || err == nil || isPutOff(ctx, err)
 		for i, record := range of.records {
-			if !isOne { // which of them is not taken?
+			if !isOne { // find the refused ones
 				err = hand(ctx, workspace, of.plain[i:i+1])
 			}
 			if !s.end(ctx, workspace, record, err, done) {
@@ -305,19 +302,19 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, do
 	return true
 }
 
-// IsAway reports whether an error says that a store or its database does not answer, or takes no
-// writes just now.
+// IsAway reports whether an error says that a store or its database does not answer, or is read-only at the
+// moment.
 func IsAway(err error) bool {
 	return errors.Is(err, session.ErrAway) || errors.Is(err, tenants.ErrAway)
 }
 
-// isPutOff reports whether an error says nothing of what was to be stored: another try may succeed.
+// isPutOff reports whether an error is independent of the records, so that another try may succeed.
 func isPutOff(ctx context.Context, err error) bool {
 	return err != nil && (IsAway(err) || ctx.Err() != nil)
 }
 
-// end adds a record that was taken, or that is too old to be tried again, to done and deletes it.
-// It reports whether the store takes more.
+// end adds a record that is stored, or too old for another try, to done and deletes it. It reports whether
+// the store accepts more.
 func (s *Spool) end(ctx context.Context, workspace tenants.WorkspaceID, record Record, err error, done map[Record]bool) bool {
 	if isPutOff(ctx, err) {
 		return false
@@ -338,7 +335,7 @@ func (s *Spool) end(ctx context.Context, workspace tenants.WorkspaceID, record R
 	return true
 }
 
-// open returns a record as it was put; nil and no error for one that cannot be read.
+// open returns a record as it was put; nil and no error if it is unreadable.
 func (s *Spool) open(ctx context.Context, record Record) (workspace tenants.WorkspaceID, plain []byte, err error) {
 	workspace, sealed, err := record.segment.read(record.offset, record.size)
 	if err != nil {
@@ -349,7 +346,7 @@ func (s *Spool) open(ctx context.Context, record Record) (workspace tenants.Work
 		return workspace, nil, err
 	}
 	plain, err = key.Open([]byte(about), sealed)
-	if err != nil { // it was not written to its end, or not by this program
+	if err != nil { // incomplete, or written by another program
 		s.config.Log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
 		return workspace, nil, nil
 	}
@@ -367,7 +364,7 @@ func (s *Spool) Stats() Stats {
 	return stats
 }
 
-// Close closes the files. What still waits stays on the disk.
+// Close closes the files. Waiting records stay on the disk.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package summaries has models write summaries of lanes whose workspace has turned them on, with the
-// workspaces' own keys, after the exchanges that call for one.
+// Package summaries has models write summaries of lanes for workspaces that enable them, with the workspaces'
+// own keys, after the exchanges that call for one.
 package summaries
 
 import (
@@ -36,19 +36,18 @@ import (
 )
 
 const (
-	// maxLanes bounds how many lanes are remembered that summaries were made of.
+	// maxLanes bounds the number of remembered lanes with summaries.
 	maxLanes = 20_000
 
-	// lostAfter is how long after an epoch its summary must have been tried: longer
-	// than any attempt may take.
+	// lostAfter is how long after an epoch its summary counts as lost: longer than any attempt may take.
 	lostAfter = 10 * time.Minute
 
-	// cacheLife is how long after an answer the provider is taken to have a prompt
-	// in its cache: somewhat less than the least of five minutes that they name.
+	// cacheLife is how long after an answer the provider is assumed to cache a prompt: somewhat less than
+	// their minimum of five minutes.
 	cacheLife = 4 * time.Minute
 )
 
-// Service asks for summaries. A nil Service asks for none.
+// Service requests summaries. A nil Service doesn't request any.
 type Service struct {
 	Config
 
@@ -56,14 +55,14 @@ type Service struct {
 	lanes  *localcache.Cache[[16]byte, warmLane] // by id
 }
 
-// warmLane is what is remembered of a lane.
+// warmLane is the service's memory of a lane.
 type warmLane struct {
-	asked int       // messages of the newest summary that was asked for
+	asked int       // messages of the newest requested summary
 	at    time.Time // of the newest answer
-	size  int       // tokens of its prompt, as far as the provider caches it
+	size  int       // tokens of its cached prompt
 }
 
-// Config is what a Service works with.
+// Config holds a Service's dependencies.
 type Config struct {
 	Settings  *proxysettings.Cache
 	Upstream  upstream.Sender
@@ -77,12 +76,12 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
-	// Spent hears of every call that was charged, Ended of the outcome of every attempt.
+	// Spent receives every charged call, Ended the outcome of every attempt.
 	Spent func(usage wire.Usage, microUSD int64)
 	Ended func(outcome string)
 }
 
-// New returns a Service that is not started yet.
+// New returns a Service without starting it.
 func New(config Config) (*Service, error) {
 	lanes, err := localcache.New[[16]byte](localcache.Options[warmLane]{MaximumSize: maxLanes})
 	if err != nil {
@@ -99,16 +98,16 @@ func New(config Config) (*Service, error) {
 // Request is a client's request that may call for a summary.
 type Request struct {
 	Key     tenants.APIKey
-	Held    []limits.Held        // by whose limits
-	Choice  proxysettings.Choice // what it says itself of where it goes
-	Account uuid.UUID            // of the provider that it went to
+	Held    []limits.Held        // subjects whose limits apply
+	Choice  proxysettings.Choice // the request's own settings for its target
+	Account uuid.UUID            // of the provider that received it
 	Header  http.Header
 }
 
 // Start starts the work in the background.
 func (s *Service) Start() { s.worker.Start() }
 
-// Stop ends it. It may be called twice.
+// Stop ends the work. It may be called twice.
 func (s *Service) Stop() { s.worker.Stop() }
 
 // Ask is a summary.Ask with the workspace's own key.
@@ -127,7 +126,7 @@ func (s *Service) Ask(ctx context.Context, call summary.Call) (summary.Reply, er
 	if err != nil {
 		return summary.Reply{}, err
 	}
-	body, _ := redactor.JSON(call.Body) // what the archive has may be older than the setting
+	body, _ := redactor.JSON(call.Body) // the archived body may be older than the setting
 	answer, err := upstream.Ask(ctx, s.Upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: body}, target)
 	if err != nil {
 		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
@@ -135,8 +134,8 @@ func (s *Service) Ask(ctx context.Context, call summary.Call) (summary.Reply, er
 	return summary.Reply{Status: answer.Status, Stream: answer.Stream, Body: answer.Body}, nil
 }
 
-// After asks for a summary if an exchange calls for one: after an epoch, or once
-// its prompt leaves less room than reserveTokens asks for. It never waits.
+// After requests a summary if an exchange calls for one: after an epoch, or when its prompt leaves less room
+// than reserveTokens. It never waits.
 func (s *Service) After(ctx context.Context, request Request, written *prompt.Prompt) {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
@@ -171,8 +170,8 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 	}
 }
 
-// overrides returns what holds for the model of the conversation, and for that of summaries at the key that
-// serves it. What cannot be read overrides nothing: a summary is no reason to fail.
+// overrides returns the workspace's overrides for the model of the conversation, and for the model of
+// summaries at its key. Overrides that can't be read are skipped, because a summary must not fail for them.
 func (s *Service) overrides(ctx context.Context, request Request, exchange *pipeline.Exchange, model string) tokens.Overrides {
 	set, err := s.Settings.Overrides(ctx, exchange.Scope.Workspace, request.Account)
 	if err != nil || model == "" {
@@ -198,8 +197,8 @@ func (s *Service) overrides(ctx context.Context, request Request, exchange *pipe
 	return set
 }
 
-// within returns what holds a summary to the budgets of the request that called for it, as
-// the next one would be; nil if there are no budgets.
+// within returns a function that holds a summary to the budgets of the request that called for it, as the
+// next request would be; nil without budgets.
 func (s *Service) within(request Request) func(context.Context, tokens.Model, int64) (func(int64), error) {
 	budgets := limits.Budgets(request.Held)
 	if len(budgets) == 0 {
@@ -227,12 +226,12 @@ func takesSummary(request Request, written *prompt.Prompt) bool {
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && exchange.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
-		request.Choice.Key == "" // a key for one use is not used twice
+		request.Choice.Key == "" // a key for one use isn't used again
 }
 
-// calledFor returns how many messages a summary is called for of which one of so
-// many was asked for already; 0 if none is. again says that another process may have
-// asked for it, or this one before it was restarted.
+// calledFor returns how many messages a new summary should cover, given that one of asked messages was
+// already requested; 0 if no summary is due. again says that another process may have requested it, or this
+// one before a restart.
 func (s *Service) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
 	if isEpoch(exchange) {
 		return exchange.Projection.Covers, false
@@ -243,8 +242,8 @@ func (s *Service) calledFor(exchange *pipeline.Exchange, asked int) (covers int,
 	return s.aheadOf(exchange, asked), false
 }
 
-// aheadOf returns how many messages a summary is called for because the prompt
-// leaves less room than the workspace wants; 0 if none is.
+// aheadOf returns how many messages a summary should cover because the prompt leaves less room than the
+// workspace wants; 0 if there is enough.
 func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	llm := config.LLMCompression
@@ -261,7 +260,7 @@ func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 			covers = exchange.Turns[i].From
 		}
 	}
-	// Not again with every request: as much must have come as is kept.
+	// Not again with every request: the new messages must be as many as the kept ones.
 	if covers <= asked || sizeOf(exchange, asked, covers) < max(keep, 1) {
 		return 0
 	}
@@ -281,17 +280,16 @@ func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 	return int(float64(sum) * exchange.Factor)
 }
 
-// base returns the prompt that a summary can go on from: the one that went out,
-// or, after an epoch, the one that would have gone out without it, of which the
-// provider still has the lane's last prompt in its cache. nil if absent, or
-// it is cold.
+// base returns a prompt that a summary can extend: the one that was sent, or, after an epoch, the one that
+// would have been sent without it, because the provider still caches the lane's last prompt of that form. It
+// is nil if absent or no longer cached.
 func (s *Service) base(request Request, written *prompt.Prompt, known warmLane) *summary.CachedPrompt {
 	exchange := written.Exchange
 	base := &summary.CachedPrompt{
 		Header: baseHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
 	}
 	if known.size == 0 || exchange.Redacts() {
-		return nil // the provider was never seen to cache a prompt of the lane, or the model is to read what the archive has
+		return nil // the provider has never cached a prompt of the lane, or the model should read the archived messages
 	}
 	if !isEpoch(exchange) {
 		base.Tokens, base.Cached = exchange.Report.After, exchange.Report.After
@@ -308,8 +306,7 @@ func (s *Service) base(request Request, written *prompt.Prompt, known warmLane) 
 	return base
 }
 
-// baseHeader returns the headers without which a provider would read a prompt
-// otherwise than before.
+// baseHeader returns the headers that affect how a provider reads a prompt.
 func baseHeader(sent http.Header, beta string) map[string]string {
 	header := map[string]string{}
 	for _, name := range []string{"Anthropic-Version", "Openai-Organization", "Openai-Project"} {
@@ -327,8 +324,7 @@ func baseHeader(sent http.Header, beta string) map[string]string {
 	return header
 }
 
-// Heard notes that a provider has answered a prompt and what it has of it in its
-// cache now.
+// Heard notes that a provider has answered a prompt, and how much of it is cached now.
 func (s *Service) Heard(sent prompt.Sent, usage wire.Usage) {
 	if s == nil || sent.Lane == nil || !sent.Summarizes || !usage.Reported {
 		return
@@ -336,12 +332,12 @@ func (s *Service) Heard(sent prompt.Sent, usage wire.Usage) {
 	known, _ := s.lanes.Get(sent.Lane.ID)
 	known.at = s.Now()
 	if cached := usage.CacheRead + usage.CacheWrite; cached > 0 {
-		known.size = cached // one answer without any says nothing: providers spread their load
+		known.size = cached // keep the size if one answer lacks cache figures, because providers spread their load
 	}
 	s.lanes.Set(sent.Lane.ID, known)
 }
 
-// ended counts an attempt and what it cost for its workspace.
+// ended counts an attempt and charges its cost to the workspace.
 func (s *Service) ended(job summary.Job, attempt session.SummaryAttempt) {
 	outcome := "accepted"
 	if attempt.Reason != "" {
@@ -353,7 +349,7 @@ func (s *Service) ended(job summary.Job, attempt session.SummaryAttempt) {
 		return
 	}
 	s.Spent(usage, attempt.CostMicroUSD)
-	// To its session it has been charged already, where it stands with the attempt itself.
+	// The session has been charged already, with the attempt itself.
 	s.Recorder.Put(recorder.OwnCall(tenants.Exchange{
 		Workspace: job.Scope.Workspace, At: attempt.At,
 		ExchangeRequest: tenants.ExchangeRequest{APIKey: job.Scope.APIKey, Endpoint: job.Codec.Traits().Path, Model: attempt.Model, Class: "summary"},

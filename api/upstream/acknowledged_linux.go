@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acknowledged returns how many bytes the system at a connection's other end has taken; 0 if that
-// is not known.
+// acknowledged returns how many bytes the peer's system has acknowledged on a connection; 0 if unknown.
 func acknowledged(c net.Conn) (taken uint64) {
 	under, is := c.(syscall.Conn)
 	if !is {

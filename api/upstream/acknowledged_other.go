@@ -4,5 +4,5 @@ package upstream
 
 import "net"
 
-// acknowledged returns 0: it's not known here how many bytes the other end has taken.
+// acknowledged returns 0 because the number of acknowledged bytes is unknown on this system.
 func acknowledged(net.Conn) uint64 { return 0 }

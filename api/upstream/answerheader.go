@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// answered are the headers of providers that clients get: what describes the answer, what
-// SDKs decide by (retries, limits, request ids), and what support asks for. Answers share
-// the dashboard's origin, so no other header passes: Clear-Site-Data, Set-Cookie, Refresh,
-// Access-Control-* or a policy would act on the dashboard, X-Accel-* on a proxy before us.
+// answered lists the headers of providers that clients get: descriptions of the answer, inputs of SDKs
+// (retries, limits, request ids), and ids for support. No other header passes because answers share the
+// dashboard's origin: Clear-Site-Data, Set-Cookie, Refresh, Access-Control-* or a policy would act on the
+// dashboard, X-Accel-* on a proxy before us.
 var answered = [...]string{
 	"Accept-Ranges", "Age", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Range",
 	"Content-Type", "Date", "Deprecation", "Digest", "Etag", "Expires", "Last-Modified", "Location", "Operation-Location", "Sunset", "Vary",
@@ -18,14 +18,14 @@ var answered = [...]string{
 	"X-Cloud-Trace-Context", "Traceparent", "Cf-Ray", "X-Models-Etag", "X-Reasoning-Included", "Nvcf-Reqid", "Nvcf-Status",
 }
 
-// answeredPrefixes are the beginnings of more of them: the providers' own names.
+// answeredPrefixes are prefixes of further such headers: the providers' own names.
 var answeredPrefixes = [...]string{
 	"Anthropic-", "Openai-", "X-Openai-", "X-Codex-", "Ratelimit-", "X-Ratelimit-", "X-Ms-", "Azureml-", "X-Groq-", "X-Goog-",
 	"X-Amzn-", "X-Litellm-", "Helicone-", "X-Openrouter-", "Fireworks-", "X-Together-", "X-Kong-Request-",
 }
 
-// CopyResponseHeader adds a provider's headers to an answer, those that clients get. It
-// takes from over. Browsers are told not to guess what the answer is.
+// CopyResponseHeader adds the allowed headers of a provider to an answer. It takes over from. It forbids
+// browsers to guess the content type.
 func CopyResponseHeader(to, from http.Header) {
 	removeConnectionHeaders(from)
 	for name, values := range from {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxAnswer bounds how many bytes of an answer to a request of our own are read.
+// maxAnswer bounds the answer to a request of our own, in bytes.
 const maxAnswer = 16 << 20
 
 // Question is a request of our own: for a summary, for embeddings.
@@ -18,7 +18,7 @@ type Question struct {
 	Body   []byte
 }
 
-// Answer is what a provider answered to a request of our own.
+// Answer is a provider's answer to a request of our own.
 type Answer struct {
 	Status int
 	Stream bool // Body is a stream of events
@@ -30,9 +30,8 @@ type Sender interface {
 	Send(ctx context.Context, request Request, target Target) (*http.Response, error)
 }
 
-// Ask sends a request of our own and reads the whole answer, whatever its status.
-// It adds no retries. Its errors are those of Client.Send, and that the answer broke
-// off or is longer than 16 MiB.
+// Ask sends a request of our own and reads the whole answer, whatever its status. It adds no retries. Its
+// errors are those of Client.Send, and errors for an answer that ended early or is longer than 16 MiB.
 func Ask(ctx context.Context, sender Sender, question Question, target Target) (Answer, error) {
 	header := http.Header{"Content-Type": {"application/json"}}
 	for name, value := range question.Header {

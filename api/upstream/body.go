@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// body is a request's body that lets its bytes go once they are no longer
-// needed: the transport keeps the request for as long as its answer streams.
+// body is a request's body that frees its bytes when they are no longer needed, because the transport keeps
+// the request for as long as its answer streams.
 type body struct {
 	mu       sync.Mutex
 	reader   *bytes.Reader // nil once the bytes are gone
@@ -35,20 +35,19 @@ func (b *body) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *body) Close() error { return nil }
 
-// again returns the body from its start, for a connection that turned out to be
-// dead before anything was sent.
+// again returns the body from its start, for a connection that was dead before anything was sent.
 func (b *body) again() (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reader == nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	b.gone = nil // two read the bytes now, and nobody knows who is the last
+	b.gone = nil // two goroutines read the bytes now, and it is unknown who is the last
 	return newBody(b.content, nil), nil
 }
 
-// done says that the provider has answered. A provider may do so before it has
-// read everything: the rest is still sent.
+// done says that the provider has answered. The rest of the body is still sent, because a provider may answer
+// before it has read everything.
 func (b *body) done() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

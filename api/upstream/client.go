@@ -24,8 +24,8 @@ var (
 	ErrForbiddenAddress = errors.New("provider's address is not allowed")
 	ErrUnreachable      = errors.New("provider cannot be reached")
 
-	// ErrUnanswered says that a connection ended, and ErrLate that the target's Wait was over, before
-	// the provider answered: it may work on the request, and charge for it.
+	// ErrUnanswered says that a connection ended, and ErrLate that the target's Wait was over, before the
+	// provider answered. The provider may still work on the request, and charge for it.
 	ErrUnanswered = errors.New("connection to the provider ended without an answer")
 	ErrLate       = fmt.Errorf("provider did not begin to answer: %w", os.ErrDeadlineExceeded)
 )
@@ -35,58 +35,58 @@ const (
 	keepAlive   = 30 * time.Second
 	idlePerHost = 512
 
-	// idleTimeout and idlePlain are how long connections without a request are kept: of HTTP/2, whose
-	// servers say that they close, and of HTTP/1, whose servers don't. Node.js and uvicorn close after 5 s.
+	// idleTimeout and idlePlain are how long idle connections are kept: of HTTP/2, whose servers announce
+	// that they close, and of HTTP/1, whose servers don't. Node.js and uvicorn close after 5 s.
 	idleTimeout = 55 * time.Second
 	idlePlain   = 4 * time.Second
 
-	// mostUnread bounds how often a request is sent again of which nothing was read.
+	// mostUnread bounds the retries of a request that the provider has not read.
 	mostUnread = 3
 )
 
 // Client sends requests to providers.
 type Client struct {
 	guarded *http.Transport // refuses private addresses
-	open    *http.Transport // refuses those that are never allowed
+	open    *http.Transport // refuses addresses that are never allowed
 	private bool
 }
 
 // New returns a client with a guard of its own, see NewGuarded.
 func New(allowPrivate bool) *Client { return NewGuarded(guard.New(allowPrivate)) }
 
-// NewGuarded returns a client that connects where by lets it, looking at each address when the
-// connection is made, whatever name it hides behind. Of the providers' own base URLs it lets
-// private addresses pass.
+// NewGuarded returns a client that only connects to addresses that by allows. It checks each address at
+// connection time, because a name may hide it. The providers' own base URLs may lead to private addresses.
 func NewGuarded(by *guard.Guard) *Client {
 	return &Client{guarded: newTransport(newDialer(by.Public)), open: newTransport(newDialer(by.Never)), private: by.AllowsPrivate()}
 }
 
-// Request is what a provider is sent.
+// Request is a request to a provider.
 type Request struct {
 	Method string
 	Path   string // with its query
 	Header http.Header
 	Body   []byte
 
-	// Done is called once nothing reads Body any more; nil: no one waits for it.
-	// It is not called if the provider did not take all of Body.
+	// Done is optional. It is called when nothing reads Body any more, unless the provider did not take all
+	// of Body.
 	Done func()
 
-	Resends int // how often it was sent before
+	Resends int // earlier attempts
 
-	// Begun is set before the first byte of the request is written: if there is no answer,
-	// the provider may work on it nevertheless. It may be nil.
+	// Begun is optional. It is set before the first byte of the request is written: without an answer, the
+	// provider may still work on it.
 	Begun *atomic.Bool
 
-	// Stream is sent in place of Body if it is not nil: Length bytes, or as many as
-	// come if Length is -1. A request with a stream is sent at most once.
+	// Stream is sent in place of Body if it is not nil: Length bytes, or all of it if Length is -1. A request
+	// with a stream is sent at most once.
 	Stream io.Reader
 	Length int64
 }
 
-// Send sends a request and returns the provider's answer, whose body the caller
-// closes. It follows no redirects, and adds no retries but for requests of which no byte was read. The errors ErrMethod, ErrPath, ErrForbiddenAddress,
-// ErrUnreachable, ErrUnanswered, ErrLate and the context's own tell why there is no answer; they hold no key and no query.
+// Send sends a request and returns the provider's answer, whose body the caller closes. It follows no
+// redirects, and only retries requests of which no byte was read. The errors ErrMethod, ErrPath,
+// ErrForbiddenAddress, ErrUnreachable, ErrUnanswered, ErrLate and the context's own say why there is no
+// answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (response *http.Response, err error) {
 	ctx, span := spans.StartCall(ctx, asked.Method)
 	defer func() { note(span, asked, response, err) }()
@@ -132,7 +132,7 @@ func within(ctx context.Context, wait time.Duration) (waiting context.Context, a
 	return waiting, func() { late.Stop() }
 }
 
-// begins notes whether a request may have come to the provider.
+// begins notes whether a request may have reached the provider.
 func begins(begun *atomic.Bool, has bool) {
 	if begun != nil {
 		begun.Store(has)
@@ -153,7 +153,7 @@ func (c *Client) try(ctx context.Context, span spans.Span, asked Request, target
 	case asked.Stream != nil && asked.Length != 0:
 		request.Body, request.ContentLength = io.NopCloser(asked.Stream), asked.Length
 		if encodings := asked.Header.Values("Content-Encoding"); len(encodings) > 0 {
-			request.Header["Content-Encoding"] = encodings // nobody has decoded it
+			request.Header["Content-Encoding"] = encodings // still encoded
 		}
 	case len(asked.Body) > 0:
 		request.Body, request.ContentLength, request.GetBody = content, int64(len(asked.Body)), content.again
@@ -169,10 +169,10 @@ func (c *Client) try(ctx context.Context, span spans.Span, asked Request, target
 	return response, err //nolint:wrapcheck // Send tells what it means
 }
 
-// errAddress says that no request can be made of an address.
+// errAddress is the error for an address without a valid URL.
 var errAddress = errors.New("path is not valid")
 
-// note says in a request's span what came of it, and ends it.
+// note ends a request's span with its result.
 func note(span spans.Span, asked Request, response *http.Response, err error) {
 	span.String(spans.Method, asked.Method)
 	if asked.Resends > 0 {
@@ -187,7 +187,7 @@ func note(span spans.Span, asked Request, response *http.Response, err error) {
 	span.EndWith(&err)
 }
 
-// addressOf returns the URL of a request that may be sent to a target.
+// addressOf returns the URL of a request to a target, after checking it.
 func addressOf(asked Request, target Target) (string, error) {
 	if err := CheckMethod(asked.Method); err != nil {
 		return "", err
@@ -205,7 +205,7 @@ func (c *Client) Close() {
 	c.open.CloseIdleConnections()
 }
 
-// failure tells what kept a request from being answered, without its URL.
+// failure returns the reason why a request was not answered, without its URL.
 func failure(ctx context.Context, begun *atomic.Bool, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -218,8 +218,7 @@ func failure(ctx context.Context, begun *atomic.Bool, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// newDialer returns a dialer that asks control about each address, once its name
-// has been looked up, before it connects.
+// newDialer returns a dialer that checks each resolved address with control before it connects.
 func newDialer(control func(network, address string, conn syscall.RawConn) error) *net.Dialer {
 	return &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: control}
 }
@@ -235,6 +234,6 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 		IdleConnTimeout:     idleTimeout,
 		MaxIdleConns:        idlePerHost, // many hosts keep no more than one
 		MaxIdleConnsPerHost: idlePerHost,
-		DisableCompression:  true, // taps read plain bytes, clients get what the provider sent
+		DisableCompression:  true, // taps read plain bytes, and clients get the provider's bytes
 	}
 }

@@ -13,25 +13,24 @@ import (
 	"time"
 )
 
-// conn is a connection on which a provider may answer before it has read the
-// whole request, and close: what it no longer takes counts as written, so that
-// the transport reads the answer in place of giving up on it. Reading tells
-// whether there is one.
+// conn is a connection whose provider may answer and close before it has read the whole request. Bytes that
+// the provider no longer takes count as written, so that the transport reads the answer instead of failing.
+// Reading tells whether there is one.
 //
-// Between requests of HTTP/1 it ends itself before the provider does: a request that is sent while
-// the provider closes is lost.
+// Between requests of HTTP/1, conn closes before the provider does, because a request that is sent while the
+// provider closes is lost.
 type conn struct {
 	net.Conn
 
-	begun atomic.Bool // something of the present request has been written
-	gone  atomic.Bool // the provider takes no more
+	begun atomic.Bool // some of the current request has been written
+	gone  atomic.Bool // the provider accepts no more bytes
 
 	mu      sync.Mutex
-	uses    int    // requests that got it
+	uses    int    // requests on it so far
 	idle    bool   // it waits for the next one
-	expired bool   // it has waited too long
+	expired bool   // its idle time is over
 	ended   bool   // reading has failed
-	taken   uint64 // bytes that the provider's system had taken when the present request got it
+	taken   uint64 // bytes that the provider's system had acknowledged when the current request began
 	atEnd   uint64 // and when reading failed
 }
 
@@ -48,8 +47,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// ends notes that reading has failed. It reports false for a deadline that the next request
-// has lifted meanwhile.
+// ends notes that reading has failed. It returns false for a deadline that the next request has already
+// lifted.
 func (c *conn) ends(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +67,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	case c.gone.Load() && begun:
 		return len(p), nil
 	case c.gone.Load():
-		return 0, syscall.EPIPE // nothing of the request is lost: another connection will do
+		return 0, syscall.EPIPE // the request is intact, so another connection can send it
 	}
 	n, err := c.Conn.Write(p)
 	switch {
@@ -83,7 +82,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 }
 
-// begin gives the connection to a request and returns which use of it that is.
+// begin gives the connection to a request and returns the number of this use.
 func (c *conn) begin() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +96,8 @@ func (c *conn) begin() int {
 	return c.uses
 }
 
-// rest has the connection end itself unless it is used again soon. It does nothing where
-// another request has it by now.
+// rest lets the connection close unless it is used again soon. It does nothing if another request uses it
+// already.
 func (c *conn) rest(use int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,15 +107,15 @@ func (c *conn) rest(use int) {
 	}
 }
 
-// isUnread reports whether the provider closed the connection before any byte of a use's request
-// came to it: what its system took was acknowledged before the connection's end.
+// isUnread reports whether the provider closed the connection before any byte of a use's request arrived: its
+// system has acknowledged no byte since the use began.
 func (c *conn) isUnread(use int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.uses == use && use > 1 && c.ended && c.taken > 0 && c.taken == c.atEnd
 }
 
-// dial returns a function that dials such connections.
+// dial returns a function that dials conns.
 func dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialled, err := dialer.DialContext(ctx, network, address)
@@ -129,14 +128,14 @@ func dial(dialer *net.Dialer) func(ctx context.Context, network, address string)
 
 // attempt is one try to send a request.
 type attempt struct {
-	begins *atomic.Bool // nil if no one wants to know
+	begins *atomic.Bool // optional
 
 	mu   sync.Mutex
 	conn *conn // of HTTP/1; nil without one
 	use  int
 }
 
-// in returns a context whose request tells its connection, and begins, that it begins.
+// in returns a context that reports the request's connection and its start, to begins.
 func (a *attempt) in(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: a.got, PutIdleConn: func(err error) {
 		if conn, use := a.at(); conn != nil && err == nil {
@@ -171,7 +170,7 @@ func (a *attempt) at() (*conn, int) {
 	return a.conn, a.use
 }
 
-// isUnread reports whether nothing of the request came to the provider, though it was written.
+// isUnread reports whether the request didn't reach the provider, though it was written.
 func (a *attempt) isUnread() bool {
 	conn, use := a.at()
 	return conn != nil && conn.isUnread(use)

@@ -6,19 +6,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// Dialect is what differs between the APIs of providers and does not depend on a request.
+// Dialect describes a provider's API, independent of a request.
 type Dialect struct {
 	BaseURL string       // the provider's own server
 	Auth    tenants.Auth // how it takes its key
 
-	// Header goes along with requests of our own, whose client named no version.
+	// Header is for our own requests, because they have no client that sets a version.
 	Header map[string]string
 
-	// ModelsQuery asks for the whole list of models at once; "" if the list has no pages.
+	// ModelsQuery requests the whole list of models at once; "" if the list has no pages.
 	ModelsQuery string
 }
 
-// DialectOf returns the dialect of a provider. known is false for one that isn't supported.
+// DialectOf returns the dialect of a provider. known is false for an unsupported one.
 func DialectOf(provider tenants.Provider) (dialect Dialect, known bool) {
 	switch provider {
 	case tenants.ProviderAnthropic:
@@ -33,7 +33,7 @@ func DialectOf(provider tenants.Provider) (dialect Dialect, known bool) {
 	}
 }
 
-// AddTo sets the headers that requests of our own need and that are not set yet.
+// AddTo sets missing headers for our own requests.
 func (d Dialect) AddTo(header http.Header) {
 	for name, value := range d.Header {
 		if header.Get(name) == "" {

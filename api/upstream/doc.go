@@ -1,4 +1,3 @@
-// Package upstream sends requests to providers with the workspace's key. What a
-// client sent goes along unchanged but for what must not leave: keys, our own
-// headers, and what concerns one connection only.
+// Package upstream sends requests to providers with the workspace's key. It forwards a client's request
+// unchanged except for keys, our own headers, and headers that concern one connection only.
 package upstream

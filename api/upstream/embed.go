@@ -9,21 +9,21 @@ import (
 	"net/http"
 )
 
-// embeddingsPath is where OpenAI and all who speak its dialect make embeddings:
+// embeddingsPath is the path of embeddings in OpenAI's dialect:
 // https://platform.openai.com/docs/api-reference/embeddings/create.
 const embeddingsPath = "/v1/embeddings"
 
-// maxEmbedded is how many texts OpenAI embeds in one request.
+// maxEmbedded is OpenAI's limit for the texts in one request.
 const maxEmbedded = 2048
 
-// ErrNotEmbedded says that a provider answered a request for embeddings with
-// something else: it has no such model or endpoint, or refused the texts.
+// ErrNotEmbedded says that a provider answered a request for embeddings with something else: it doesn't have
+// the model or endpoint, or refused the texts.
 var ErrNotEmbedded = errors.New("provider made no embeddings")
 
-// Embedded is what a provider made of texts.
+// Embedded is a provider's result for texts.
 type Embedded struct {
 	Vectors [][]float32 // one for each text, in the texts' order, all of one length
-	Tokens  int         // as the provider counted them; paid even where Embed fails behind it
+	Tokens  int         // the provider's count; charged even if Embed fails later
 }
 
 // embeddingRequest is the body of a request for embeddings.
@@ -33,7 +33,7 @@ type embeddingRequest struct {
 	Encoding string   `json:"encoding_format"`
 }
 
-// embeddingAnswer is what is read of the answer.
+// embeddingAnswer is the part of the answer that is read.
 type embeddingAnswer struct {
 	Data []struct {
 		Index  int       `json:"index"`
@@ -44,9 +44,9 @@ type embeddingAnswer struct {
 	} `json:"usage"`
 }
 
-// Embed has the provider turn 1 to 2048 texts, none of them empty, into vectors. The
-// target must speak OpenAI's dialect. It adds no retries; a deadline is the
-// context's. The errors are those of Ask and ErrNotEmbedded; none holds a text.
+// Embed has the provider turn 1 to 2048 non-empty texts into vectors. The target must speak OpenAI's dialect.
+// It adds no retries; a deadline is the context's. The errors are those of Ask and ErrNotEmbedded; they never
+// hold a text.
 func Embed(ctx context.Context, sender Sender, target Target, model string, texts []string) (Embedded, error) {
 	if len(texts) == 0 || len(texts) > maxEmbedded {
 		return Embedded{}, fmt.Errorf("%w: %d texts at once; 1 to %d are allowed", ErrNotEmbedded, len(texts), maxEmbedded)
@@ -65,7 +65,7 @@ func Embed(ctx context.Context, sender Sender, target Target, model string, text
 	return readEmbedded(answer.Body, len(texts))
 }
 
-// readEmbedded reads the vectors of so many texts.
+// readEmbedded reads the vectors of count texts.
 func readEmbedded(body []byte, texts int) (Embedded, error) {
 	var read embeddingAnswer
 	if err := json.Unmarshal(body, &read); err != nil {

@@ -9,9 +9,9 @@ import (
 	"palimpsest/tenants/guard"
 )
 
-// NewGuardedClient returns a client for addresses that a workspace has typed and that are no
-// provider's, which connects where by lets it. It follows no redirects and keeps no
-// connections; timeout is for the whole request with its answer.
+// NewGuardedClient returns a client for addresses of a workspace other than providers. It only connects to
+// hosts that by allows. It follows no redirects and keeps no connections; timeout is for the whole request
+// with its answer.
 func NewGuardedClient(by *guard.Guard, timeout time.Duration) *http.Client {
 	transport := newTransport(newDialer(by.Control))
 	transport.DisableKeepAlives = true
@@ -26,6 +26,6 @@ func IsForbidden(err error) bool {
 	return errors.Is(err, guard.ErrForbidden)
 }
 
-// IsPrivate reports whether a URL names this machine, or an address that a guarded client
-// refuses. Where a name leads is not looked up.
+// IsPrivate reports whether a URL names this machine, or an address that a guarded client refuses. It doesn't
+// look names up.
 func IsPrivate(address *url.URL) bool { return isPrivate(address) }

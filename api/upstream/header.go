@@ -20,9 +20,8 @@ var hopByHop = [...]string{
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// ours are the request headers that end at the proxy: keys, what the transport
-// sets again, what tells of the client's network, what has servers take another method
-// or path than the request's.
+// ours lists the request headers that end at the proxy: keys, headers that the transport sets again, facts
+// about the client's network, and headers that make servers take another method or path than the request's.
 var ours = [...]string{
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url",
 	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
@@ -30,24 +29,23 @@ var ours = [...]string{
 	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip", "Baggage",
 }
 
-// secretive are the parts of names by which headers that hold secrets are known.
+// secretive are parts of names that identify headers with secrets.
 var secretive = [...]string{"authorization", "api-key", "apikey", "token", "secret", "password", "credential", "cookie"}
 
 const (
-	ownPrefix       = "X-Palimpsest-" // of the headers in which clients and the proxy speak to each other
-	forwardedPrefix = "X-Forwarded-"  // of what proxies before us tell of the client
+	ownPrefix       = "X-Palimpsest-" // prefix of headers between clients and the proxy
+	forwardedPrefix = "X-Forwarded-"  // facts about the client from proxies before us
 )
 
-// The bounds of the headers that a provider key brings along.
+// Bounds of a provider key's extra headers.
 const (
 	maxHeaders     = 16
 	maxHeaderValue = 512 // bytes
 )
 
-// requestHeader returns a copy of a client's headers without those that must not
-// reach the provider, with those of the target and its key. Everything unknown goes
-// along, repeated lines too; but to a base URL that someone has put in goes nothing
-// that looks like a secret of the client's.
+// requestHeader returns a copy of a client's headers without those that must not reach the provider, and with
+// those of the target and its key. It forwards unknown headers, including repeated lines. But a base URL set
+// by a person gets no header that looks like a secret of the client's.
 func requestHeader(client http.Header, target Target) http.Header {
 	header := client.Clone()
 	if header == nil {
@@ -69,7 +67,7 @@ func requestHeader(client http.Header, target Target) http.Header {
 	authorize(header, target)
 	header.Set("Accept-Encoding", "identity")
 	if header.Get("User-Agent") == "" {
-		header["User-Agent"] = nil // or the transport would add its own
+		header["User-Agent"] = nil // otherwise the transport adds its own
 	}
 	return header
 }
@@ -78,14 +76,13 @@ func hasOwnPrefix(name string) bool {
 	return strings.HasPrefix(name, ownPrefix) || strings.HasPrefix(name, forwardedPrefix)
 }
 
-// holdsKey reports whether an API key of our own stands in one of some values, wherever
-// a client has put it.
+// holdsKey reports whether any of some values contains an API key of our own, at any position.
 func holdsKey(values ...string) bool {
 	return slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, tenants.KeyStart) })
 }
 
-// withoutKeys returns a path without the parameters of its query that hold an API key
-// of our own. All others stay as they came.
+// withoutKeys returns a path without the query parameters that hold an API key of our own. All others stay
+// unchanged.
 func withoutKeys(path string) string {
 	before, query, hasQuery := strings.Cut(path, "?")
 	if !hasQuery || !holdsKey(query) {
@@ -98,13 +95,13 @@ func withoutKeys(path string) string {
 	return before + "?" + strings.Join(kept, "&")
 }
 
-// isSecretive reports whether a header holds a secret, by its name.
+// isSecretive reports whether a header's name suggests a secret.
 func isSecretive(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretive[:], func(part string) bool { return strings.Contains(name, part) })
 }
 
-// authorize sets the provider's key where the provider looks for it.
+// authorize sets the provider's key in the provider's place for it.
 func authorize(header http.Header, target Target) {
 	if target.Own != nil {
 		maps.Copy(header, target.Own)
@@ -124,9 +121,8 @@ func authorize(header http.Header, target Target) {
 	}
 }
 
-// VerifyHeaders refuses headers that a provider key cannot bring along: those that
-// concern a connection or that the proxy sets itself, those whose names say that they
-// hold a secret, which would be stored readable, and names that are not headers. The error is a
+// VerifyHeaders refuses headers that a provider key cannot bring along: headers of a connection, headers that
+// the proxy sets, invalid names, and names of secrets, because the values are stored readable. The error is a
 // tenants.Invalid.
 func VerifyHeaders(headers []tenants.Header) error {
 	invalid := func(format string, values ...any) error {
@@ -151,8 +147,7 @@ func VerifyHeaders(headers []tenants.Header) error {
 	return nil
 }
 
-// removeConnectionHeaders removes the hop-by-hop headers, those that Connection
-// names included.
+// removeConnectionHeaders removes the hop-by-hop headers, including those named by Connection.
 func removeConnectionHeaders(header http.Header) {
 	for _, line := range header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Mask stars a key out of a provider's answer, in headers and body: there are servers
-// that repeat what they were sent. Everything else, and the length, stays as it is. It
-// does not see into encoded answers. Send has masked its target's key already.
+// Mask replaces a key in a provider's answer by stars, in headers and body, because some servers repeat the
+// request. Everything else, and the length, stays as it is. It does not see into encoded answers. Send has
+// masked its target's key already.
 func Mask(response *http.Response, key string) {
 	if key == "" {
 		return
@@ -23,17 +23,17 @@ func Mask(response *http.Response, key string) {
 	response.Body = &maskedBody{ReadCloser: response.Body, key: []byte(key), stars: []byte(stars)}
 }
 
-// maskedBody is a body without a key that it may hold.
+// maskedBody is a body with a key masked.
 type maskedBody struct {
 	io.ReadCloser
 
 	key, stars []byte
-	begun      []byte // read but not handed on: the key may begin with it
-	ready      []byte // masked, to be handed on next
-	failure    error  // that ended the reading
+	begun      []byte // read but not passed on: it may be the beginning of the key
+	ready      []byte // masked, to be passed on next
+	failure    error  // cause of the end of reading
 }
 
-// Read implements io.Reader. Bytes wait only where they are the beginning of the key.
+// Read implements io.Reader. It only holds bytes back that may be the beginning of the key.
 func (m *maskedBody) Read(p []byte) (int, error) {
 	for len(p) > 0 {
 		switch {
@@ -56,8 +56,8 @@ func (m *maskedBody) Read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// readBehind reads at most so many bytes behind those that wait, and returns what of
-// all of them can be handed on.
+// readBehind reads up to limit bytes behind the waiting ones, and returns the part of all of them that can be
+// passed on.
 func (m *maskedBody) readBehind(limit int) []byte {
 	chunk := make([]byte, len(m.begun)+limit)
 	waiting := copy(chunk, m.begun)
@@ -66,8 +66,8 @@ func (m *maskedBody) readBehind(limit int) []byte {
 	return chunk[:m.clean(chunk[:waiting+n])]
 }
 
-// clean stars the key out of a chunk and returns how much of it can be handed on. The
-// rest, with which the key may begin, waits.
+// clean masks the key in a chunk and returns how much of it can be passed on. The rest, which may begin the
+// key, waits.
 func (m *maskedBody) clean(chunk []byte) int {
 	for rest := chunk; ; {
 		i := bytes.Index(rest, m.key)
@@ -85,7 +85,7 @@ func (m *maskedBody) clean(chunk []byte) int {
 	return done
 }
 
-// beginning returns how many bytes at the end of a chunk are the beginning of the key.
+// beginning returns how many bytes at the end of a chunk may begin the key.
 func (m *maskedBody) beginning(chunk []byte) int {
 	for n := min(len(m.key)-1, len(chunk)); n > 0; n-- {
 		if bytes.HasSuffix(chunk, m.key[:n]) {

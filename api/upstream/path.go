@@ -12,19 +12,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The faults of a request that is not sent to any provider.
+// Errors for requests that no provider receives.
 var (
 	ErrPath   = errors.New("path is not written in its one canonical form")
 	ErrMethod = errors.New("method is not relayed")
 )
 
-// Methods returns the methods that are sent to providers.
+// Methods returns the methods that are relayed to providers.
 func Methods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 }
 
-// CheckMethod returns ErrMethod for a method that is not sent to providers: some
-// servers answer TRACE with the request's headers, and with them the stored key.
+// CheckMethod returns ErrMethod for a method that is not relayed, because some servers answer TRACE with the
+// request's headers, and with them the stored key.
 func CheckMethod(method string) error {
 	if !slices.Contains(Methods(), method) {
 		return ErrMethod
@@ -32,9 +32,8 @@ func CheckMethod(method string) error {
 	return nil
 }
 
-// CheckPath returns ErrPath for an escaped path that a server could take for another
-// one: it has a dot segment in any form, a backslash, a control character, text that is
-// not UTF-8, or an escape of a character that needs none.
+// CheckPath returns ErrPath for an escaped path that a server could take for another one: it has a dot
+// segment in any form, a backslash, a control character, invalid UTF-8, or an unnecessary escape.
 func CheckPath(escaped string) error {
 	plain, err := url.PathUnescape(escaped)
 	if err != nil || !utf8.ValidString(plain) || strings.ContainsFunc(plain, unicode.IsControl) || hasNeedlessEscape(escaped) {
@@ -46,13 +45,13 @@ func CheckPath(escaped string) error {
 	return nil
 }
 
-// maxEscapes is how often a path is unescaped to see what it may mean. CheckPath lets no
-// path through that was escaped more than once.
+// maxEscapes is how often a path is unescaped to find its possible meaning. CheckPath refuses any path that
+// was escaped more than once.
 const maxEscapes = 3
 
-// Reading returns the path that the most lenient server would take an escaped path
-// for: all escapes undone, backslashes and look-alikes as what they resemble, without
-// parameters of segments, doubled slashes, a slash at the end and blanks, in lower case.
+// Reading returns the path as the most lenient server would read it: all escapes undone, backslashes and
+// look-alikes as the characters they resemble, without parameters of segments, doubled slashes, a slash at
+// the end and blanks, in lower case.
 func Reading(escaped string) string {
 	plain := escaped
 	for range maxEscapes {
@@ -76,7 +75,7 @@ func Reading(escaped string) string {
 	return path.String()
 }
 
-// lookAlikes turns characters into the separators that some servers take them for.
+// lookAlikes maps characters to the separators that some servers take them for.
 var lookAlikes = strings.NewReplacer(`\`, "/", "\u2215", "/", "\u2044", "/", "\u29f8", "/", "\x00", "")
 
 // hasDotSegment reports whether a segment of a path consists of dots.
@@ -89,8 +88,8 @@ func hasDotSegment(path string) bool {
 	return false
 }
 
-// hasNeedlessEscape reports whether a path escapes a character that means the same
-// without (RFC 3986, section 2.3), or escapes an escape.
+// hasNeedlessEscape reports whether a path escapes a character that doesn't need it (RFC 3986, section 2.3),
+// or escapes an escape.
 func hasNeedlessEscape(escaped string) bool {
 	rest := escaped
 	for {
@@ -105,7 +104,7 @@ func hasNeedlessEscape(escaped string) bool {
 	}
 }
 
-// isEscape reports whether a text begins with what makes an escape with "%" before it.
+// isEscape reports whether a text begins with the part of an escape behind "%".
 func isEscape(text string) bool {
 	if len(text) < 2 {
 		return false

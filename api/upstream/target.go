@@ -17,29 +17,28 @@ import (
 	"palimpsest/tenants/guard"
 )
 
-// modelPlace is what a request's model stands for in a base URL: Azure's paths before
-// its v1 API name a deployment,
-// https://RESOURCE.openai.azure.com/openai/deployments/{model}?api-version=2024-10-21
+// modelPlace is a placeholder for a request's model in a base URL: Azure's paths before its v1 API name a
+// deployment, https://RESOURCE.openai.azure.com/openai/deployments/{model}?api-version=2024-10-21
 // (https://learn.microsoft.com/azure/ai-foundry/openai/reference).
 const modelPlace = "/{model}"
 
-// Target is a provider as one request reaches it.
+// Target is a provider with the settings for one request.
 type Target struct {
 	Provider tenants.Provider // dialect of the request
-	BaseURL  string           // empty: the provider's own
+	BaseURL  string           // "" for the provider's own
 	Key      string           // in the clear
-	Own      http.Header      // of the caller, sent in place of Key as it came; nil if absent
+	Own      http.Header      // the caller's, sent unchanged in place of Key; nil if absent
 	KeyID    uuid.UUID        // of the provider key; uuid.Nil if it is not stored
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed
-	Model    string           // that the request names; empty if none
-	Wait     time.Duration    // for the beginning of an answer; 0 means no limit
+	Model    string           // named by the request; "" if absent
+	Wait     time.Duration    // for the start of an answer; 0 means no limit
 
-	PublicOnly bool // no private address, whatever this installation allows
+	PublicOnly bool // refuse private addresses even if this installation allows them
 }
 
-// Region returns the region in which everything is processed that is sent to the target, by
-// OpenAI's hosts for regional processing: "eu" of eu.api.openai.com. It is empty elsewhere.
+// Region returns the region of OpenAI's hosts for regional processing, which process all requests there: "eu"
+// of eu.api.openai.com. It is "" for other hosts.
 func (t Target) Region() string {
 	base, err := url.Parse(t.BaseURL)
 	if err != nil {
@@ -52,19 +51,18 @@ func (t Target) Region() string {
 	return region
 }
 
-// TargetOf returns a provider key with its secret as a request in a dialect reaches it.
+// TargetOf returns the target of a provider key with its secret, for a dialect.
 func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
 	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}
 }
 
-// ownBaseURL returns where a provider itself takes requests, "" if it is not known.
+// ownBaseURL returns a provider's own base URL; "" if unknown.
 func ownBaseURL(provider tenants.Provider) string {
 	dialect, _ := DialectOf(provider)
 	return dialect.BaseURL
 }
 
-// HostOf returns the name and the port of the server that a target's requests go to; empty
-// and 0 for a provider whose own server is not known.
+// HostOf returns the name and the port of a target's server; "" and 0 for a provider without a known server.
 func HostOf(target Target) (name string, port int) {
 	base, err := url.Parse(cmp.Or(target.BaseURL, ownBaseURL(target.Provider)))
 	if err != nil || base.Host == "" {
@@ -79,8 +77,8 @@ func HostOf(target Target) (name string, port int) {
 	return base.Hostname(), 443
 }
 
-// Upstream names the place that the target's requests go to, the same for all keys and
-// all spellings of its base URL; "" for the provider's own.
+// Upstream names the server of the target, the same for all keys and all spellings of its base URL; "" for
+// the provider's own.
 func (t Target) Upstream() string {
 	base, query, _ := strings.Cut(t.BaseURL, "?")
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1")
@@ -100,14 +98,14 @@ func (t Target) Upstream() string {
 	return base
 }
 
-// NeedsModel reports whether requests to a base URL must say which model they are for.
+// NeedsModel reports whether a base URL needs a request's model.
 func NeedsModel(baseURL string) bool { return strings.Contains(baseURL, modelPlace) }
 
-// apiVersion is a value of Azure's query, a date.
+// apiVersion matches a value of Azure's query, a date.
 var apiVersion = expression.New(`^api-version=[0-9A-Za-z.-]{1,40}$`)
 
-// VerifyBaseURL refuses a base URL that no request could go to. Where names lead
-// is decided again at each connection. The error is a tenants.Invalid.
+// VerifyBaseURL refuses an unusable base URL. Host names are checked again at each connection. The error is a
+// tenants.Invalid.
 func VerifyBaseURL(raw string, allowPrivate bool) error {
 	invalid := func(message string) error { return tenants.Invalid{Field: "base_url", Message: message} }
 	parsed, err := url.Parse(raw)
@@ -131,13 +129,13 @@ func VerifyBaseURL(raw string, allowPrivate bool) error {
 	}
 }
 
-// endsEarly reports whether a base URL holds a user or a fragment. A "#" with nothing behind it
-// cuts off the path of the request, too.
+// endsEarly reports whether a base URL holds a user or a fragment. A "#" at its end cuts off the path of the
+// request, too.
 func endsEarly(raw string, parsed *url.URL) bool {
 	return parsed.User != nil || strings.Contains(raw, "#")
 }
 
-// isTemplate reports whether braces in a path stand for a model only.
+// isTemplate reports whether braces in a path only occur as {model}.
 func isTemplate(path string) bool {
 	before, after, found := strings.Cut(path, modelPlace)
 	if strings.ContainsAny(before+after, "{}") {
@@ -163,13 +161,12 @@ func isNever(base *url.URL) bool {
 	return err == nil && guard.IsNever(address)
 }
 
-// address returns the URL of a path, which begins with "/v1", at a target. A base URL
-// may end in "/v1" or not; its query goes along with every request. Where it holds
-// {model}, the path goes behind it without its "/v1"; a request without a model loses
-// {model} and the part before it, which lists of models are found at.
+// address returns the URL of a path, which begins with "/v1", at a target. A base URL may end in "/v1" or
+// not; its query is added to every request. If it holds {model}, the path is appended without its "/v1"; a
+// request without a model drops {model} and the part before it, as lists of models need.
 func address(target Target, path string) (string, error) {
 	base, query, _ := strings.Cut(target.BaseURL, "?")
-	if parsed, err := url.Parse(target.BaseURL); err != nil || endsEarly(target.BaseURL, parsed) { // one that was stored before it was refused
+	if parsed, err := url.Parse(target.BaseURL); err != nil || endsEarly(target.BaseURL, parsed) { // stored before such URLs were refused
 		return "", tenants.Invalid{Field: "base_url", Message: "of the provider key holds a user or a fragment (#), which is not allowed; replace the key with another base URL"}
 	}
 	switch {

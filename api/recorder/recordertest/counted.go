@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counted returns what the counters without labels of some metrics stand at.
+// Counted returns the values of the counters without labels.
 func Counted(t *testing.T, registry *prometheus.Registry) map[string]int {
 	t.Helper()
 	families, err := registry.Gather()

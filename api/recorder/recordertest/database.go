@@ -1,4 +1,4 @@
-// Package recordertest has a database for the tests of what records.
+// Package recordertest provides a database for tests of packages that record.
 package recordertest
 
 import (
@@ -15,16 +15,16 @@ import (
 	"palimpsest/tenants"
 )
 
-// exchanges is what a Database does not implement of tenants.Exchanges.
+// exchanges covers the methods of tenants.Exchanges that a Database does not implement.
 type exchanges interface{ tenants.Exchanges }
 
-// Database waits for leave to write, fails when it is told to, and keeps the rows of committed transactions.
+// Database waits for permission to write, fails on demand, and keeps the rows of committed transactions.
 type Database struct {
 	exchanges
 	session.Store
 
-	Open    chan struct{} // closed: it writes
-	Tried   chan struct{} // hears of attempts that fail
+	Open    chan struct{} // closed to allow writes
+	Tried   chan struct{} // receives failed attempts
 	Fails   atomic.Bool
 	Written atomic.Int64 // exchanges
 
@@ -40,7 +40,7 @@ type Kept struct {
 	Exchanges []tenants.Exchange
 }
 
-// transaction is a tenant whose transaction has begun.
+// transaction is a tenant with an open transaction.
 type transaction struct {
 	tenants.Tenant
 
@@ -73,7 +73,7 @@ func (d *Database) Together(_ context.Context, tenant tenants.Tenant, fn func(te
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.kept.Updates = append(d.kept.Updates, begun.kept.Updates...)
-		for _, one := range begun.kept.Exchanges { // one that is there already stays
+		for _, one := range begun.kept.Exchanges { // an existing one stays
 			if !slices.ContainsFunc(d.kept.Exchanges, func(known tenants.Exchange) bool { return known.ID == one.ID }) {
 				d.kept.Exchanges = append(d.kept.Exchanges, one)
 			}

@@ -15,14 +15,14 @@ const cutAtWindow = "window"
 type answer struct {
 	whole  []byte
 	events []event
-	failed []event // the stream of Responses that fails for its length
+	failed []event // Responses' stream for a failure by length
 }
 
 // event is one event of a stream.
 type event struct {
-	name  string // empty in streams without names
+	name  string // "" in streams without names
 	data  []byte
-	chunk bool // a piece of the text, before which Reply.Delay passes
+	chunk bool // a piece of the text, sent after Reply.Delay
 }
 
 func (e event) write(out *bytes.Buffer) {
@@ -65,8 +65,7 @@ type delivery struct {
 	sleep     func(context.Context, time.Duration) error
 }
 
-// send writes the answer. It panics with http.ErrAbortHandler to break the
-// connection.
+// send writes the answer. It panics with http.ErrAbortHandler to abort the connection.
 func (a answer) send(ctx context.Context, w http.ResponseWriter, how delivery) {
 	if how.misbehave == MisbehaveSlow && how.sleep(ctx, how.slow) != nil {
 		return
@@ -115,8 +114,7 @@ func (a answer) stream(ctx context.Context, w http.ResponseWriter, how delivery)
 	}
 }
 
-// breakOff ends a stream in the middle: with an error event, or in the middle
-// of an event without a word.
+// breakOff ends a stream early: with an error event, or in the middle of an event without one.
 func breakOff(w http.ResponseWriter, control *http.ResponseController, how delivery, sequence int) {
 	if how.misbehave == MisbehaveMidstream {
 		var out bytes.Buffer

@@ -44,7 +44,7 @@ type anthropicUsage struct {
 	Iterations               []anthropicIteration   `json:"iterations,omitempty"`
 }
 
-// anthropicIteration is one step of an answer that took several.
+// anthropicIteration is one step of an answer in several steps.
 type anthropicIteration struct {
 	Type                     string `json:"type"`
 	InputTokens              int    `json:"input_tokens"`
@@ -180,7 +180,7 @@ func (r *anthropicRequest) content(d *Double, reply Reply) []anthropicBlock {
 	return blocks
 }
 
-// sign signs thinking at the end of the request, bound to it where the model does so.
+// sign signs thinking at the end of the request, bound to it if the model does so.
 func (r *anthropicRequest) sign(d *Double, text string) string {
 	if r.model.Thinking != ThinkingBound {
 		return d.Sign(text)

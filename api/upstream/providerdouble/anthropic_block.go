@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// block is one content block of Anthropic's, read by this package alone.
+// block is one content block of Anthropic's, in this package's own representation.
 type block struct {
 	kind      string
 	members   members
@@ -19,7 +19,7 @@ type block struct {
 	signature string // of thinking; the data of redacted_thinking
 	cache     *cacheMarker
 	inner     []*block       // the content of a tool_result
-	nested    []*cacheMarker // on the parts of blocks that are not tool results
+	nested    []*cacheMarker // on parts of blocks other than tool results
 
 	sum    [sha256.Size]byte // of everything but cache markers
 	tokens int               // o200k
@@ -63,7 +63,7 @@ func memberNames(kind string) []string {
 	}
 }
 
-// rolesOf says in whose messages a block type may stand; empty for an unknown type.
+// rolesOf returns the roles whose messages may hold a block type; empty for an unknown type.
 func rolesOf(kind string) string {
 	switch kind {
 	case "text":

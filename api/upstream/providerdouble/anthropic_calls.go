@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkCallIDs refuses an id that two calls share.
+// checkCallIDs refuses duplicate ids of calls.
 func checkCallIDs(r *anthropicRequest) *Rejection {
 	seen := map[string]bool{}
 	for i, m := range r.messages {
@@ -40,7 +40,7 @@ func checkCalls(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkAnswered asks the message behind i to open with all results of its calls.
+// checkAnswered requires that the message behind i opens with all results of its calls.
 func checkAnswered(r *anthropicRequest, i int) *Rejection {
 	calls := idsOf(r.messages[i].blocks, "tool_use")
 	if len(calls) == 0 {
@@ -60,13 +60,13 @@ func checkAnswered(r *anthropicRequest, i int) *Rejection {
 	return nil
 }
 
-// checkAsked asks the message before i for the call of each of its results.
+// checkAsked requires that the message before i has the call of each of its results.
 func checkAsked(r *anthropicRequest, i int) *Rejection {
 	var calls []string
 	if i > 0 && r.messages[i-1].role == "assistant" {
 		calls = idsOf(r.messages[i-1].blocks, "tool_use")
 	}
-	// A body that is judged alone has no thread here: the server holds the call of its first result.
+	// A body that is judged alone lacks its thread, so the server holds the call of its first result.
 	if i == 0 && r.members.has("thread") && r.thread == nil {
 		return nil
 	}
@@ -105,9 +105,8 @@ func leadingResults(m *message) []*block {
 	return m.blocks
 }
 
-// checkServerTools pairs the calls that the provider answers itself with their
-// results, inside one answer. An answer that was paused may stand in several
-// assistant messages.
+// checkServerTools pairs the provider's own calls with their results, inside one answer. A paused answer may
+// span several assistant messages.
 func checkServerTools(r *anthropicRequest) *Rejection {
 	var open []*block
 	for i, m := range r.messages {
@@ -150,7 +149,7 @@ func serverTool(call *block) string {
 	return "mcp"
 }
 
-// pendingServerCall returns a call of a message that its answer holds no result of.
+// pendingServerCall returns a call of a message without a result in its answer.
 func pendingServerCall(m *message) *block {
 	for _, b := range m.blocks {
 		if b.kind != "server_tool_use" && b.kind != "mcp_tool_use" {

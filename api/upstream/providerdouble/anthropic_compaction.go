@@ -10,21 +10,21 @@ const (
 	compactBeta = "compact-2026-01-12"
 	demandBeta  = "compact-2026-09-04"
 
-	// What triggers the API's own compaction, in input tokens.
+	// Thresholds of the API's own compaction, in input tokens.
 	defaultCompactTrigger, lowestCompactTrigger = 150_000, 50_000
 )
 
-// compaction is how a request has the API compact its history.
+// compaction holds a request's settings for the API's own compaction.
 type compaction struct {
 	isAsked bool // context_management has a compact_20260112
-	trigger int  // input tokens from which on it compacts
-	pauses  bool // and answers with the summary alone
+	trigger int  // input tokens that trigger it
+	pauses  bool // and then answers with the summary alone
 
-	isDemanded bool // the member compaction asks for a summary, and for nothing else
+	isDemanded bool // the member compaction asks for a summary only
 }
 
-// parseManagement reads context_management. With compact_20260112 what stands before the
-// newest summary in the history is not looked at.
+// parseManagement reads context_management. With compact_20260112, the history before the newest summary is
+// ignored.
 func (r *anthropicRequest) parseManagement() *Rejection {
 	if !r.members.has("context_management") {
 		return r.parseDemand()
@@ -105,8 +105,8 @@ func (r *anthropicRequest) parseDemand() *Rejection {
 	return nil
 }
 
-// forgetCompacted leaves out what stands before the newest summary. The messages are
-// shared with other requests and stay as they are.
+// forgetCompacted leaves out the history before the newest summary. It doesn't change the messages, since
+// other requests share them.
 func (r *anthropicRequest) forgetCompacted() {
 	for i, m := range slices.Backward(r.messages) {
 		for j, b := range slices.Backward(m.blocks) {
@@ -123,8 +123,8 @@ func (r *anthropicRequest) compacts() bool {
 	return r.compaction.isDemanded || r.compaction.isAsked && r.tokens >= r.compaction.trigger
 }
 
-// compacted puts the summary of a history that the API compacts at the head of an answer,
-// and says what each step has used: the sum at the top does not count the compaction.
+// compacted puts the summary of a history that the API compacts at the head of an answer, and reports each
+// step's usage, because the sum at the top does not count the compaction.
 func (r *anthropicRequest) compacted(d *Double, answer *anthropicMessage) {
 	summary := fmt.Sprintf("<summary>What %d messages came to.</summary>", len(r.messages))
 	written := d.config.reported(d.config.Count(summary))
@@ -134,7 +134,7 @@ func (r *anthropicRequest) compacted(d *Double, answer *anthropicMessage) {
 	answer.Usage = Usage{Input: written, Output: whole.OutputTokens}.anthropic()
 	answer.Usage.Iterations = []anthropicIteration{step}
 	block := anthropicBlock{Type: "compaction", Content: &summary}
-	if r.compaction.isDemanded { // what it took is the answer's own usage
+	if r.compaction.isDemanded { // its usage is the answer's own
 		signature := d.Sign(summary)
 		block.Signature = &signature
 		answer.Content, answer.Usage = []anthropicBlock{block}, whole

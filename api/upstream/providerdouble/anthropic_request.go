@@ -12,7 +12,7 @@ import (
 // anthropicRequest is a body of POST /v1/messages or /v1/messages/count_tokens.
 type anthropicRequest struct {
 	members   members
-	header    http.Header // nil where only a body is judged
+	header    http.Header // nil if only a body is judged
 	counting  bool        // count_tokens
 	modelID   string
 	model     Model
@@ -25,7 +25,7 @@ type anthropicRequest struct {
 	messages  []*message
 
 	compaction compaction
-	thread     *thread // nil where the server holds nothing of it
+	thread     *thread // nil without a thread on the server
 
 	loopOnce sync.Once
 	loop     int // see loopStart
@@ -46,7 +46,7 @@ type tool struct {
 
 // thinkingParam is the thinking member of a request.
 type thinkingParam struct {
-	kind    string // empty where the member is missing
+	kind    string // "" if absent
 	binding string // block_binding.prefix_mismatch_behavior
 	bound   bool   // block_binding is there
 }
@@ -124,7 +124,7 @@ func anthropicMembers() []string {
 	}
 }
 
-// parseHead reads everything beside tools, system and messages.
+// parseHead reads all members except tools, system and messages.
 func (a *anthropicReader) parseHead(r *anthropicRequest) *Rejection {
 	m := r.members
 	if name := m.extra(anthropicMembers()...); name != "" && !a.config.AllowUnknown {
@@ -186,8 +186,8 @@ func (r *anthropicRequest) parseThinking() *Rejection {
 	return r.parseBinding(m["block_binding"])
 }
 
-// parseBinding reads block_binding, which only thinking that the model paces or
-// that has a budget knows, and only behind the beta header.
+// parseBinding reads block_binding. It is only valid for adaptive thinking or thinking with a budget, and
+// with the beta header.
 func (r *anthropicRequest) parseBinding(raw json.RawMessage) *Rejection {
 	if len(raw) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// check applies every rule that binds a whole request.
+// check applies all rules for a whole request.
 func (a *anthropicReader) check(r *anthropicRequest) *Rejection {
 	for _, rule := range []func(*anthropicRequest) *Rejection{
 		checkShape, checkTexts, checkVersion, checkCacheMarkers, checkSystemMessages, checkCompaction,
@@ -19,7 +19,7 @@ func (a *anthropicReader) check(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkShape asks for messages, a user's first and none without content.
+// checkShape requires messages, a user's first, and all of them with content.
 func checkShape(r *anthropicRequest) *Rejection {
 	if len(r.messages) == 0 {
 		return refuse("messages: at least one message is required")
@@ -76,7 +76,7 @@ func checkText(b *block, where string) *Rejection {
 	return nil
 }
 
-// checkVersion applies what version 2026-10-21 of the API took away.
+// checkVersion applies the removals of the API's version 2026-10-21.
 func checkVersion(r *anthropicRequest) *Rejection {
 	if r.header.Get("anthropic-version") != "2026-10-21" {
 		return nil
@@ -128,7 +128,7 @@ func (r *anthropicRequest) cacheMarkers() []marked {
 	return all
 }
 
-// checkCacheMarkers counts the markers and orders their times to live.
+// checkCacheMarkers counts the markers and checks the order of their times to live.
 func checkCacheMarkers(r *anthropicRequest) *Rejection {
 	all := r.cacheMarkers()
 	count := len(all)
@@ -148,7 +148,7 @@ func checkCacheMarkers(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkSystemMessages places system messages inside the conversation.
+// checkSystemMessages checks the places of system messages inside the conversation.
 func checkSystemMessages(r *anthropicRequest) *Rejection {
 	last := len(r.messages) - 1
 	for i, m := range r.messages {
@@ -177,7 +177,7 @@ func endsWithServerResult(m *message) bool {
 	return strings.HasSuffix(last, "_tool_result")
 }
 
-// checkCompaction keeps a compaction block at the head of the conversation.
+// checkCompaction requires that a compaction block is at the head of the conversation.
 func checkCompaction(r *anthropicRequest) *Rejection {
 	for i, m := range r.messages {
 		for j, b := range m.blocks {
@@ -189,7 +189,7 @@ func checkCompaction(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkEnding refuses a prefilled answer where the model takes none.
+// checkEnding refuses a prefilled answer if the model doesn't support one.
 func checkEnding(r *anthropicRequest) *Rejection {
 	last := r.messages[len(r.messages)-1]
 	if last.role != "assistant" || len(last.blocks) == 0 {
@@ -211,7 +211,7 @@ func checkEnding(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkWindow measures the prompt against the context window.
+// checkWindow compares the prompt with the context window.
 func (a *anthropicReader) checkWindow(r *anthropicRequest) *Rejection {
 	r.tokens = a.config.reported(r.promptTokens())
 	if r.counting {
@@ -231,9 +231,8 @@ func promptTooLong(tokens, window int) *Rejection {
 	return refuse("prompt is too long: %d tokens > %d maximum", tokens, window)
 }
 
-// loopStart returns the index of the first message of the running tool loop: the
-// one behind the newest user message that answers no call. It is len(messages)
-// where the conversation does not end in tool results.
+// loopStart returns the index of the first message of the running tool loop: the one behind the newest user
+// message without results of calls. It is len(messages) if the conversation does not end in tool results.
 func (r *anthropicRequest) loopStart() int {
 	r.loopOnce.Do(func() { r.loop = findLoop(r.messages) })
 	return r.loop
@@ -259,7 +258,7 @@ func findLoop(messages []*message) int {
 	return newest + 1
 }
 
-// promptTokens sums the prompt in o200k tokens, without what the provider drops.
+// promptTokens sums the prompt in o200k tokens, without the parts that the provider drops.
 func (r *anthropicRequest) promptTokens() int {
 	return sumTokens(r.positions())
 }
@@ -272,8 +271,8 @@ func sumTokens(positions []position) int {
 	return sum
 }
 
-// isForgotten reports whether the provider leaves a thinking block out of the
-// prompt by itself, as older models do with those of earlier turns.
+// isForgotten reports whether the provider automatically leaves a thinking block out of the prompt, as older
+// models do with those of earlier turns.
 func (r *anthropicRequest) isForgotten(i int, b *block) bool {
 	if !b.isThinking() {
 		return false

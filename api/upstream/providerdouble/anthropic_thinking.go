@@ -9,7 +9,7 @@ type transformation struct {
 	Reason string `json:"reason"`
 }
 
-// checkThinking judges every thinking block that is sent back.
+// checkThinking judges every returned thinking block.
 func (a *anthropicReader) checkThinking(r *anthropicRequest) *Rejection {
 	if rejection := a.checkSignatures(r); rejection != nil {
 		return rejection
@@ -30,8 +30,8 @@ func (a *anthropicReader) checkThinking(r *anthropicRequest) *Rejection {
 	}
 }
 
-// checkSignatures refuses tampered thinking, and thinking behind another prefix
-// where the model binds it. It notes what is dropped on request.
+// checkSignatures refuses tampered thinking, and thinking behind another prefix if the model binds it. It
+// marks the blocks to drop on request.
 func (a *anthropicReader) checkSignatures(r *anthropicRequest) *Rejection {
 	enforced := r.model.Thinking == ThinkingBound && (a.config.BindThinking || r.thinking.bound)
 	var prefix chain
@@ -84,7 +84,7 @@ func (r *anthropicRequest) boundElsewhere(path string) *Rejection {
 	return refuse("%s", text)
 }
 
-// checkLoopOpens asks the running tool loop to start with thinking.
+// checkLoopOpens requires that the running tool loop starts with thinking.
 func checkLoopOpens(r *anthropicRequest) *Rejection {
 	start := r.loopStart()
 	if start >= len(r.messages) || r.messages[start].role != "assistant" || !r.messages[start].has("tool_use") {
@@ -97,8 +97,7 @@ func checkLoopOpens(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-// checkLoopWhole asks each answer of the running tool loop for all the thinking
-// that it was given with.
+// checkLoopWhole requires that each answer of the running tool loop has all of its original thinking.
 func (a *anthropicReader) checkLoopWhole(r *anthropicRequest) *Rejection {
 	for i := r.loopStart(); i < len(r.messages); i++ {
 		m := r.messages[i]

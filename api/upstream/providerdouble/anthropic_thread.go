@@ -12,28 +12,28 @@ import (
 // threadBeta is the beta value of requests of a thread.
 const threadBeta = "message-threads-2026-08-12"
 
-// threads holds the conversations that clients had the server hold, each under the id of
-// its last answer (https://platform.claude.com/docs/en/build-with-claude/message-threads).
+// threads holds the conversations that clients store on the server, each under the id of its last answer
+// (https://platform.claude.com/docs/en/build-with-claude/message-threads).
 type threads struct {
 	mu   sync.Mutex
 	held bounded[*thread]
 }
 
-// thread is one conversation: what was fixed as it began, and its messages with the answer.
+// thread is one conversation: the fields fixed at its start, and its messages with the answer.
 type thread struct {
 	fixed       members
 	messages    []json.RawMessage
-	previous    *thread // what it goes on with; nil if it began
+	previous    *thread // its predecessor; nil at the start
 	isContinued bool
 }
 
-// inherited are the members that a request leaves to its thread, and fingerprint
-// those that must stay the same.
+// inherited are the members that a request takes from its thread, and fingerprint those that must stay the
+// same.
 func inherited() []string   { return []string{"system", "tools"} }
 func fingerprint() []string { return append(inherited(), "model", "tool_choice", "thinking") }
 
-// begin returns the thread that a request begins or goes on with, with the request's own messages,
-// and puts into the request what the thread holds; nil if it has none.
+// begin returns the thread that a request starts or continues, with the request's own messages, and copies
+// the thread's content into the request. It is nil without a thread.
 func (t *threads) begin(header http.Header, request members) (*thread, *Rejection) {
 	if !request.has("thread") || header == nil {
 		return nil, nil
@@ -91,7 +91,7 @@ func newThread(request members, messages []json.RawMessage, previous *thread) *t
 	return &thread{fixed: fixed, messages: messages, previous: previous}
 }
 
-// differing returns the fields of a request that are not those of its thread.
+// differing returns the fields of a request that differ from its thread's.
 func (t *thread) differing(request members) []string {
 	var names []string
 	for _, name := range fingerprint() {
@@ -102,7 +102,7 @@ func (t *thread) differing(request members) []string {
 	return names
 }
 
-// keep holds a thread with its answer, under the answer's id.
+// keep stores a thread with its answer, under the answer's id.
 func (t *threads) keep(begun *thread, answer anthropicMessage) {
 	if begun == nil {
 		return

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Tariff is what a double charges for a model, in US dollars for a million tokens.
+// Tariff holds a double's prices for a model, in US dollars for a million tokens.
 type Tariff struct {
 	Input, Output, Read, Write, WriteHour float64
 
-	LongAbove             int // tokens of prompt above which the whole request costs so many times as much
+	LongAbove             int // tokens of prompt above which the whole request costs a multiple
 	LongInput, LongOutput float64
 
-	Tiers   map[string]float64 // how many times as much, by tier of service or speed
+	Tiers   map[string]float64 // multiples, by tier of service or speed
 	Regions map[string]float64 // and by region
 	Search  float64            // US dollars for each web search
 }
 
-// Terms are on what terms an answer was given; empty where its format or model has no word for it.
+// Terms are the terms of an answer; empty if its format or model has no word for them.
 type Terms struct {
 	Tier, Speed, Region string
 
-	Searches int    // of the web, that the provider ran itself
-	Model    string // that answered in place of the one asked for; empty: that one
+	Searches int    // of the web, by the provider itself
+	Model    string // the model that answered; "" if it is the requested one
 }
 
-// charge returns what an answer costs, in US dollars.
+// charge returns the cost of an answer, in US dollars.
 func (t Tariff) charge(usage Usage) float64 {
 	input, output := 1.0, 1.0
 	if prompt := usage.Input + usage.CacheRead + usage.CacheWrite; t.LongAbove > 0 && prompt > t.LongAbove {
@@ -42,8 +42,7 @@ func (t Tariff) charge(usage Usage) float64 {
 	return sum/1e6 + float64(usage.Searches)*t.Search
 }
 
-// terms returns on what terms a body is answered: on those that it asks for, unless the reply has
-// others.
+// terms returns the terms of an answer: the requested ones, unless the reply overrides them.
 func terms(format string, body []byte, reply Reply) Terms {
 	asked, _ := document(body)
 	served := reply.Terms
@@ -67,7 +66,7 @@ func terms(format string, body []byte, reply Reply) Terms {
 	return served
 }
 
-// openaiLife returns for how long a body asks OpenAI to keep its prompt; usual if it says nothing.
+// openaiLife returns how long a body asks OpenAI to keep its prompt; usual by default.
 func openaiLife(body []byte, usual time.Duration) time.Duration {
 	asked, _ := document(body)
 	life := usual
@@ -91,12 +90,12 @@ func openaiLife(body []byte, usual time.Duration) time.Duration {
 	return life
 }
 
-// Charge returns what the answer costs, in US dollars. Tariffs are by the model's id.
+// Charge returns the cost of the answer, in US dollars. Tariffs are by the model's id.
 func (r *Recorded) Charge(tariffs map[string]Tariff) float64 {
 	return tariffs[cmp.Or(r.Usage.Model, r.Model)].charge(r.Usage)
 }
 
-// Bill returns what all answers have cost, in US dollars.
+// Bill returns the cost of all answers, in US dollars.
 func (d *Double) Bill(tariffs map[string]Tariff) float64 {
 	sum := 0.0
 	for _, request := range d.Requests() {

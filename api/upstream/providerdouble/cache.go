@@ -16,7 +16,7 @@ const (
 	cacheLimit = 1 << 18 // entries after which the stale ones are dropped
 )
 
-// cacheUse is how a prompt met the cache, in reported tokens.
+// cacheUse is the cache's part in a prompt, in reported tokens.
 type cacheUse struct {
 	read, write, write1h, fresh int
 }
@@ -27,7 +27,7 @@ type entry struct {
 	ttl     time.Duration
 }
 
-// cacheKey names a prefix within an account.
+// cacheKey identifies a prefix within an account.
 type cacheKey struct {
 	account string
 	sum     [sha256.Size]byte
@@ -39,9 +39,8 @@ type promptCache struct {
 	entries map[cacheKey]*entry
 }
 
-// useBreakpoints caches as Anthropic does: only prefixes that end at a marker
-// are written, and each marker finds what was written at most 19 positions
-// before it.
+// useBreakpoints caches as Anthropic does: it only writes prefixes that end at a marker, and each marker
+// finds prefixes written at most 19 positions before it.
 func (c *promptCache) useBreakpoints(account string, list []position, shortest int, now time.Time, reported func(int) int) cacheUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +74,8 @@ func (c *promptCache) useBreakpoints(account string, list []position, shortest i
 	return use
 }
 
-// longestHit returns the last position whose prefix is cached and within reach
-// of a marker, and keeps it alive; -1 if it does not exist.
+// longestHit returns the last position whose prefix is cached and within reach of a marker, and renews it; -1
+// if absent.
 func (c *promptCache) longestHit(account string, list []position, now time.Time) int {
 	for i := range slices.Backward(list) {
 		if list[i].cache == nil {
@@ -92,8 +91,8 @@ func (c *promptCache) longestHit(account string, list []position, now time.Time)
 	return -1
 }
 
-// usePrefix caches as OpenAI does: any prefix, in steps of 128 tokens from 1024.
-// What it keeps it keeps for life; of a model that paysWrites the rest of the prompt is written.
+// usePrefix caches as OpenAI does: any prefix, in steps of 128 tokens from 1024. It keeps prefixes for life;
+// if the model paysWrites, the rest of the prompt counts as written.
 func (c *promptCache) usePrefix(account string, list []position, model Model, life time.Duration, now time.Time, reported func(int) int) cacheUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// overLength is the code of a prompt that is too long, in OpenAI's formats.
+// overLength is the code for a prompt over the limit, in OpenAI's formats.
 const overLength = "context_length_exceeded"
 
 // call is one request on its way through the double.
@@ -17,8 +17,7 @@ type call struct {
 	requestID string
 }
 
-// refuse answers with a refusal and records it; invalid says that the body was
-// at fault.
+// refuse answers with a refusal and records it; invalid says that the body is at fault.
 func (c *call) refuse(format string, rejection *Rejection, invalid bool) {
 	c.double.log.update(func() {
 		c.entry.Status = rejection.Status
@@ -29,7 +28,7 @@ func (c *call) refuse(format string, rejection *Rejection, invalid bool) {
 	rejection.write(c.w, format, c.requestID)
 }
 
-// generate answers a request for an answer.
+// generate answers a generation request.
 func (c *call) generate(ctx context.Context, format string) {
 	d := c.double
 	c.entry.Format = format
@@ -66,7 +65,7 @@ func (c *call) generate(ctx context.Context, format string) {
 	c.reply(ctx, request, about)
 }
 
-// reply has the script answer, and sends what it says.
+// reply runs the script, and sends its reply.
 func (c *call) reply(ctx context.Context, request generation, about Request) {
 	d := c.double
 	reply := d.config.Script(about)
@@ -102,8 +101,8 @@ func (c *call) reply(ctx context.Context, request generation, about Request) {
 	})
 }
 
-// fit shortens a reply's text to the tokens that the request leaves it, and
-// returns the size of what is left in reported tokens.
+// fit shortens a reply's text to the tokens that the request leaves it, and returns the remaining size in
+// reported tokens.
 func (d *Double) fit(request generation, reply Reply) (Reply, int) {
 	thinking := 0
 	if request.about().Thinks {
@@ -118,7 +117,7 @@ func (d *Double) fit(request generation, reply Reply) (Reply, int) {
 		limit, atWindow = room, true
 	}
 	if limit == 0 && !atWindow {
-		// max_tokens: 0 warms the cache and asks for no answer.
+		// max_tokens: 0 only warms the cache.
 		return Reply{StopReason: "max_tokens"}, 0
 	}
 	if size() <= limit || len(reply.Calls) > 0 {
@@ -132,7 +131,7 @@ func (d *Double) fit(request generation, reply Reply) (Reply, int) {
 	return reply, max(limit, 0)
 }
 
-// knows refuses a model that does not exist.
+// knows refuses an unknown model.
 func (c Config) knows(format, id string) *Rejection {
 	if _, found := c.model(id); found || c.AllowUnknown {
 		return nil

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 )
 
-// chain is a running hash of what stands before a thinking block: system, tools
-// and the blocks of earlier messages, whatever the order of their keys, their
-// cache markers and the borders between messages of one role. Thinking itself
-// is not part of it.
+// chain is a running hash of the prefix of a thinking block: system, tools and the blocks of earlier
+// messages, independent of the order of their keys, their cache markers and the borders between messages of
+// one role. Thinking itself is not part of it.
 type chain [sha256.Size]byte
 
 func (c chain) with(label string, sum [sha256.Size]byte) chain {
@@ -31,7 +30,7 @@ func (r *anthropicRequest) head() chain {
 	return c
 }
 
-// meaning is the sum of a block without cache markers and order of keys.
+// meaning is the sum of a block, independent of cache markers and the order of keys.
 func (b *block) meaning() [sha256.Size]byte {
 	if b.kind == "text" && b.members.extra("type", "text", "cache_control") == "" {
 		return b.sum
@@ -40,9 +39,8 @@ func (b *block) meaning() [sha256.Size]byte {
 	return b.canonical
 }
 
-// Binding signs the thinking of one conversation as it grows, each block bound
-// to everything before it, as the newest models do. A generator of sessions
-// adds every message that it makes, in order.
+// Binding signs the thinking of one conversation as it grows, each block bound to everything before it, as
+// the newest models do. A generator of sessions adds all its messages in order.
 type Binding struct {
 	signer *Signer
 	reader *anthropicReader
@@ -87,13 +85,13 @@ func (b *Binding) add(role string, content *block) {
 	}
 }
 
-// Redact hides a thinking block that stands at the end of what was added so far.
+// Redact hides a thinking block at the end of the prefix so far.
 func (b *Binding) Redact(text string) string {
 	b.before = b.signer.redactBound(text, b.chain, b.before)
 	return b.before
 }
 
-// Sign signs a thinking block that stands at the end of what was added so far.
+// Sign signs a thinking block at the end of the prefix so far.
 func (b *Binding) Sign(text string) string {
 	b.before = b.signer.signBound(text, b.chain, b.before)
 	return b.before

@@ -11,7 +11,7 @@ type chatRequest struct {
 	members   members
 	modelID   string
 	model     Model
-	limit     int // of the answer's tokens; -1 for none
+	limit     int // of the answer's tokens; -1 without a limit
 	stream    bool
 	usage     bool // stream_options.include_usage
 	tools     []*tool
@@ -24,7 +24,7 @@ type chatRequest struct {
 // chatMessage is one message of Chat Completions.
 type chatMessage struct {
 	role   string
-	text   string // all text parts
+	text   string // all text parts together
 	calls  []string
 	callID string // of role tool
 	breaks int
@@ -125,8 +125,8 @@ func (c *chatReader) parseHead(r *chatRequest) *Rejection {
 	return nil
 }
 
-// parseFunctions reads the tools of both OpenAI formats; nested says that the
-// function lies in a member of its own, as in Chat.
+// parseFunctions reads the tools of both OpenAI formats; nested says that the function is in a member of its
+// own, as in Chat.
 func (c Config) parseFunctions(raw json.RawMessage, nested bool) ([]*tool, *Rejection) {
 	if first := firstByte(raw); first == 0 || first == 'n' {
 		return nil, nil
@@ -245,7 +245,7 @@ func (c *chatReader) parseContent(parsed *chatMessage, m members, path string) *
 	return nil
 }
 
-// partsOf lists the content parts that a role may send.
+// partsOf lists the allowed content parts of a role.
 func partsOf(role string) []string {
 	switch role {
 	case "user":

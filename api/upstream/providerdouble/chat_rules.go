@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// check applies every rule that binds a whole request.
+// check applies all rules for a whole request.
 func (c *chatReader) check(r *chatRequest) *Rejection {
 	if rejection := checkToolMessages(r); rejection != nil {
 		return rejection
@@ -21,8 +21,8 @@ func (c *chatReader) check(r *chatRequest) *Rejection {
 	return nil
 }
 
-// checkToolMessages asks each message with tool calls for one tool message a
-// call right behind it, and each tool message for its call.
+// checkToolMessages requires one tool message per call right behind a message with tool calls, and a call for
+// each tool message.
 func checkToolMessages(r *chatRequest) *Rejection {
 	var open, answered []string
 	caller := -1

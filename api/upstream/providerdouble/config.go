@@ -6,70 +6,67 @@ import (
 	"time"
 )
 
-// The formats that a double speaks, named as the product names them.
+// The formats of a double, with the product's names.
 const (
 	Anthropic       = "anthropic"
 	OpenAIChat      = "openai-chat"
 	OpenAIResponses = "openai-responses"
 )
 
-// MaxBody is the largest request body in bytes that is read, unless Config.MaxBody
-// says otherwise; a longer one is answered with 413.
+// MaxBody is the size of the largest accepted request body in bytes, unless Config.MaxBody is set; a longer
+// one is answered with 413.
 const MaxBody = 32 << 20
 
-// Config says which provider a double pretends to be. The zero value is a
-// provider that takes any key, knows the real models and counts tokens by length.
+// Config configures the provider that a double simulates. The zero value is a provider that accepts any key,
+// knows the real models and counts tokens by length.
 type Config struct {
-	// Window is the context window of every model in tokens; 0 leaves each
-	// model its own.
+	// Window is the context window of every model in tokens; 0 means each model's own.
 	Window int
 
-	// LateOverflow has a stream of Responses whose prompt is too long begin with 200 and
-	// fail then.
+	// LateOverflow lets a stream of Responses with a prompt over the limit begin with 200 and then fail.
 	LateOverflow bool
 
-	// Models adds models or replaces what is known of one, by id.
+	// Models adds models or replaces known ones, by id.
 	Models map[string]Model
 
-	// MaxBody is the largest request body in bytes; 0 is the constant.
+	// MaxBody is the largest request body in bytes; 0 means the constant MaxBody.
 	MaxBody int
 
-	// Count counts the o200k tokens of a text; nil estimates four bytes a token.
-	// It is called from several goroutines at once.
+	// Count counts the o200k tokens of a text; nil estimates four bytes a token. It must be safe for
+	// concurrent use.
 	Count func(string) int
 
-	// TokensPerO200k is what the provider reports for one o200k token; 0 is 1.
-	// Reported figures are rounded up.
+	// TokensPerO200k is the provider's number of tokens for one o200k token; 0 means 1. Reported figures are
+	// rounded up.
 	TokensPerO200k float64
 
-	// Key is the only provider key that is let in; empty lets in every key that
-	// does not look like one of a Palimpsest workspace.
+	// Key is the only accepted provider key; "" accepts every key that does not look like one of a Palimpsest
+	// workspace.
 	Key string
 
-	// Now is the clock of the prompt cache; nil is time.Now.
+	// Now is the clock of the prompt cache; nil means time.Now.
 	Now func() time.Time
 
 	// Sleep waits between chunks and before slow answers; nil waits in real time.
 	Sleep func(context.Context, time.Duration) error
 
-	// Slow is how long an answer waits that was asked to be slow; 0 is two seconds.
+	// Slow is the delay of slow answers; 0 means two seconds.
 	Slow time.Duration
 
-	// Script writes the answers; nil is Echo.
+	// Script writes the answers; nil means Echo.
 	Script Script
 
-	// Secret signs thinking; two doubles with the same one accept each other's.
+	// Secret signs thinking; doubles with the same one accept each other's.
 	Secret []byte
 
-	// BindThinking enforces that thinking of the models that bind it to its
-	// prefix still stands behind the same prefix.
+	// BindThinking requires that thinking of models that bind it to its prefix keeps the same prefix.
 	BindThinking bool
 
-	// AllowUnknown accepts members and block types that are not in the
-	// providers' documentation, as a newer version of them would.
+	// AllowUnknown accepts members and block types that the providers' documentation lacks, as a newer
+	// version of them would.
 	AllowUnknown bool
 
-	// KeepBodies is how many of the newest request bodies are kept; 0 keeps all.
+	// KeepBodies is how many of the newest request bodies are kept; 0 means all.
 	KeepBodies int
 }
 
@@ -101,7 +98,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// reported turns o200k tokens into what the provider reports.
+// reported converts o200k tokens to the provider's tokens.
 func (c Config) reported(tokens int) int {
 	return int(math.Ceil(float64(tokens)*c.TokensPerO200k - 1e-9))
 }

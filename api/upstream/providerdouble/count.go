@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	messageTokens    = 3    // what a message costs beside its text
-	largestPicture   = 1600 // tokens of the largest picture, and of one that cannot be read
+	messageTokens    = 3    // cost of a message beside its text
+	largestPicture   = 1600 // tokens of the largest picture, and of an unreadable one
 	pixelsPerToken   = 750
 	bytesPerDocToken = 40 // of a PDF in base64
-	bytesPerOpaque   = 6  // of encrypted or otherwise unreadable content
+	bytesPerOpaque   = 6  // of encrypted or otherwise opaque content
 )
 
 // blockTokens estimates a block in o200k tokens.
@@ -65,15 +65,14 @@ func (c Config) documentTokens(source json.RawMessage) int {
 	return largestPicture + len(data)/bytesPerDocToken
 }
 
-// base64Source returns the data of a source of type base64; empty for an URL or file.
+// base64Source returns the data of a source of type base64; "" for a URL or file.
 func base64Source(source json.RawMessage) string {
 	m, _ := objectMembers(source)
 	data, _ := m.text("data")
 	return data
 }
 
-// pictureTokens is the price of a picture by its size, largestPicture where the
-// size cannot be read.
+// pictureTokens is the cost of a picture by its size, or largestPicture if the size is unreadable.
 func pictureTokens(data string) int {
 	decoder := base64.NewDecoder(base64.StdEncoding, bytes.NewReader([]byte(data)))
 	size, _, err := image.DecodeConfig(decoder)

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// cut yields the parts of a valid JSON object or array, in order, with their keys if it is
-// an object. It reports whether raw is a value that begins and ends as told. A document is
-// cut at every level, and encoding/json would check all of it again at each.
+// cut yields the parts of a valid JSON object or array, in order, with their keys if it is an object. It
+// reports whether raw begins and ends with the given bytes. It exists because a document is cut at every
+// level, and encoding/json would check all of it again at each.
 func cut(raw []byte, opening, closing byte, part func(key, value []byte)) bool {
 	raw = bytes.Trim(raw, " \t\r\n")
 	if len(raw) < 2 || raw[0] != opening || raw[len(raw)-1] != closing {
@@ -77,7 +77,7 @@ func stringEnd(raw []byte) int {
 	return len(raw)
 }
 
-// nameOf returns what the key of an object says.
+// nameOf returns the decoded key of an object.
 func nameOf(key []byte) string {
 	if inner := bytes.Trim(key, `"`); len(inner) == len(key)-2 && bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner)

@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Double is a provider of both families. It is an http.Handler; its methods may
-// be called from any goroutine while it serves.
+// Double is a provider of both families. It is an http.Handler, and safe for concurrent use.
 type Double struct {
 	// Signer signs the thinking of this double's answers.
 	*Signer
@@ -38,23 +37,22 @@ func NewHandler(config Config) *Double {
 	return d
 }
 
-// Validate judges one request body as a whole, as the provider would before it
-// answers. The error is a *Rejection with the provider's own words. format is
-// Anthropic, OpenAIChat or OpenAIResponses. A model that nobody knows counts as
-// one with a window of 128,000 tokens.
+// Validate judges one request body as a whole, as the provider would before it answers. The error is a
+// *Rejection with the provider's own words. format is Anthropic, OpenAIChat or OpenAIResponses. An unknown
+// model counts as one with a window of 128,000 tokens.
 func (d *Double) Validate(format string, body []byte) error {
 	_, rejection := d.judge(format, nil, body)
 	return rejection.asError()
 }
 
-// Judge is Validate for a request with its headers, which may have to ask for
-// what the body uses. A nil header asks for everything.
+// Judge is Validate for a request with its headers, since some features of the body need one. A nil header
+// allows all of them.
 func (d *Double) Judge(format string, header http.Header, body []byte) error {
 	_, rejection := d.judge(format, header, body)
 	return rejection.asError()
 }
 
-// judge checks a body and returns the request it holds.
+// judge checks a body and returns its parsed request.
 func (d *Double) judge(format string, header http.Header, body []byte) (generation, *Rejection) {
 	if len(body) > d.config.MaxBody {
 		return nil, tooLarge(format)
@@ -83,19 +81,19 @@ func (d *Double) judge(format string, header http.Header, body []byte) (generati
 	}
 }
 
-// generation is a request for an answer, in any format.
+// generation is a generation request, in any format.
 type generation interface {
-	// about is what a script sees of it.
+	// about is a script's view of it.
 	about() Request
-	// prompt lists its positions and is charged to the cache.
+	// prompt lists the request's positions for the cache.
 	prompt() []position
-	// shortest is the shortest prompt in tokens that is cached.
+	// shortest is the length of the shortest cached prompt in tokens.
 	shortest() int
-	// maxOutput is the most tokens that the answer may have; -1 for no limit.
+	// maxOutput is the limit of the answer's tokens; -1 without a limit.
 	maxOutput() int
 	// room is how many tokens the window leaves for the answer.
 	room() int
-	// overflow refuses it as too long.
+	// overflow is the refusal of a prompt over the limit.
 	overflow() *Rejection
 	// answer writes a reply in the provider's shape.
 	answer(d *Double, reply Reply, usage Usage) answer
@@ -108,7 +106,7 @@ func tooLarge(format string) *Rejection {
 	return &Rejection{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "Request body is too large.", Code: "request_too_large"}
 }
 
-// ServeHTTP answers like the provider whose path was called.
+// ServeHTTP answers like the provider of the path.
 func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	format := familyOf(r)
 	requestID := d.name("req_", 24)
@@ -129,7 +127,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	entry.Conversation = conversationOf(r.Header, accountOf(r))
 	call := &call{double: d, w: w, r: r, entry: entry, requestID: requestID}
-	// A cut connection leaves by a panic.
+	// An aborted connection ends in a panic.
 	defer d.log.update(func() {
 		entry.Done = true
 		entry.Disconnected = r.Context().Err() != nil
@@ -152,7 +150,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// familyOf tells whose dialect a request speaks: Anthropic's or OpenAI's.
+// familyOf returns the dialect of a request: Anthropic's or OpenAI's.
 func familyOf(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/v1/messages"), r.Header.Get("Anthropic-Version") != "":
@@ -183,15 +181,14 @@ func readBody(r *http.Request, format string, most int) ([]byte, *Rejection) {
 		return nil, refuse("could not read the request body")
 	}
 	if body.Len() > most {
-		// What is left is read so that the client gets to see the answer.
+		// The rest is read so that the client gets to see the answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, MaxBody))
 		return nil, tooLarge(format)
 	}
 	return body.Bytes(), nil
 }
 
-// authenticate lets in the configured key, in the places where each provider
-// looks for it.
+// authenticate accepts the configured key, in each provider's places for it.
 func (d *Double) authenticate(r *http.Request, format string) *Rejection {
 	key := keyOf(r, format)
 	leaked := strings.HasPrefix(key, "plm_")

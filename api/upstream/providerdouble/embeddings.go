@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// embeddingModels are the models that make embeddings and the length of their
-// vectors. The double makes all of them dimensions long, unless a request asks for
-// fewer.
+// embeddingModels are the models for embeddings and the length of their vectors. The double always uses
+// dimensions, unless a request asks for fewer.
 var embeddingModels = []string{"text-embedding-3-small", "text-embedding-3-large", "text-embedding-ada-002"}
 
 const (
@@ -42,7 +41,7 @@ type embeddingUsage struct {
 	TotalTokens  int `json:"total_tokens"`
 }
 
-// embeddingRequest is a request that has been checked.
+// embeddingRequest is a checked request.
 type embeddingRequest struct {
 	model  string
 	texts  []string
@@ -111,7 +110,7 @@ func isEmbeddingModel(id string) bool {
 	return slices.Contains(embeddingModels, id)
 }
 
-// embeddingInputs reads a text or a list of texts and holds them to the limits.
+// embeddingInputs reads a text or a list of texts and checks the limits.
 func (c Config) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
 	invalid := refuse("'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	var texts []string
@@ -157,11 +156,10 @@ func encodeVector(vector []float32, packed bool) json.RawMessage {
 	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(bytes) + `"`)
 }
 
-// Vector is the embedding that the double makes of a text: a bag of its words, of
-// the pairs of adjacent words and of the words' three-letter pieces, each hashed to
-// one place with a sign, and the sum scaled to length one. It is deterministic and
-// real in that texts with common wording lie close together; unlike a trained
-// model's it knows nothing of meaning.
+// Vector is the double's embedding of a text: a bag of its words, of the pairs of adjacent words and of the
+// words' three-letter pieces, each hashed to one place with a sign, and the sum scaled to length one. It is
+// deterministic and real in that texts with common wording are close together; unlike a trained model's it
+// knows nothing of meaning.
 func Vector(text string, length int) []float32 {
 	sum := make([]float64, length)
 	add := func(feature string, weight float64) {
@@ -184,7 +182,7 @@ func Vector(text string, length int) []float32 {
 			add("t "+padded[j:j+3], 0.5)
 		}
 	}
-	add("any text", 0.1) // or a text without words had no direction
+	add("any text", 0.1) // otherwise a text without words has no direction
 	size := 0.0
 	for _, value := range sum {
 		size += value * value

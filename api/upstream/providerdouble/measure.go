@@ -1,7 +1,6 @@
 package providerdouble
 
-// Measure returns the size of a body's prompt in the tokens that would be
-// reported for it, or why the body is refused.
+// Measure returns the size of a body's prompt in reported tokens, or the refusal of the body.
 func (d *Double) Measure(format string, body []byte) (int, error) {
 	request, rejection := d.judge(format, nil, body)
 	if rejection != nil {

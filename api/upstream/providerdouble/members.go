@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// members is a JSON object cut at its members.
+// members is a JSON object split into its members.
 type members map[string]json.RawMessage
 
-// document cuts a body at the members of its object; ok is false if it is not valid JSON,
-// or any other value.
+// document splits a body into the members of its object; ok is false for invalid JSON, or any other value.
 func document(body []byte) (members, bool) {
 	if !json.Valid(body) {
 		return nil, false
@@ -18,8 +17,8 @@ func document(body []byte) (members, bool) {
 	return objectMembers(body)
 }
 
-// objectMembers cuts an object; ok is false for any other value. The object must be valid:
-// it is a part of a document.
+// objectMembers splits an object; ok is false for any other value. The object must be valid, as a part of a
+// document.
 func objectMembers(raw json.RawMessage) (members, bool) {
 	m := members{}
 	ok := cut(raw, '{', '}', func(key, value []byte) { m[nameOf(key)] = bytes.Clone(value) })
@@ -29,7 +28,7 @@ func objectMembers(raw json.RawMessage) (members, bool) {
 	return m, true
 }
 
-// elements cuts an array; ok is false for any other value. The array must be valid.
+// elements splits an array; ok is false for any other value. The array must be valid.
 func elements(raw json.RawMessage) ([]json.RawMessage, bool) {
 	list := []json.RawMessage{}
 	ok := cut(raw, '[', ']', func(_, value []byte) { list = append(list, bytes.Clone(value)) })
@@ -39,7 +38,7 @@ func elements(raw json.RawMessage) ([]json.RawMessage, bool) {
 	return list, true
 }
 
-// firstByte is the first byte of a value: one of { [ " t f n, or a digit or minus; 0 for none.
+// firstByte is the first byte of a value: one of { [ " t f n, or a digit or minus; 0 if empty.
 func firstByte(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -54,7 +53,7 @@ func (m members) has(name string) bool {
 	return first != 0 && first != 'n'
 }
 
-// text returns a string member; ok is false where it is missing or no string.
+// text returns a string member; ok is false if it is missing or not a string.
 func (m members) text(name string) (string, bool) {
 	return stringValue(m[name])
 }
@@ -62,7 +61,7 @@ func (m members) text(name string) (string, bool) {
 // flag reports whether a member is true.
 func (m members) flag(name string) bool { return firstByte(m[name]) == 't' }
 
-// number returns an integer member; ok is false where it is missing or none.
+// number returns an integer member; ok is false if it is missing or not an integer.
 func (m members) number(name string) (int, bool) {
 	var n int
 	if !m.has(name) || json.Unmarshal(m[name], &n) != nil {
@@ -71,8 +70,7 @@ func (m members) number(name string) (int, bool) {
 	return n, true
 }
 
-// extra returns the first member, in alphabetical order, that is not among the
-// known ones; empty if it does not exist.
+// extra returns the first member, in alphabetical order, outside the known ones; "" if absent.
 func (m members) extra(known ...string) string {
 	first := ""
 	for name := range m {
@@ -94,8 +92,8 @@ func stringValue(raw json.RawMessage) (string, bool) {
 	return text, true
 }
 
-// matches reports whether a name holds only letters, digits, underscore and
-// hyphen, and 1 to limit of them.
+// matches reports whether a name holds only letters, digits, underscore and hyphen, and has 1 to limit of
+// them.
 func matches(name string, limit int) bool {
 	if name == "" || len(name) > limit {
 		return false

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// MisbehaveHeader asks for misbehavior request by request. Its values are the
-// Misbehave constants.
+// MisbehaveHeader requests misbehavior for a single request. Its values are the Misbehave constants.
 const MisbehaveHeader = "X-Double-Misbehave"
 
-// The ways to misbehave.
+// Kinds of misbehavior.
 const (
 	MisbehaveRateLimit    = "429"             // 429 with retry-after: 1
 	MisbehaveSpendCap     = "429-spend"       // 429 without retry-after
@@ -23,7 +22,7 @@ const (
 	MisbehaveOverflowLate = "overflow-late"   // too long, said inside a stream of Responses after 200
 )
 
-// misbehavior is what a reply or a request header asks for.
+// misbehavior is the misbehavior requested by a reply or a request header.
 func misbehavior(r *http.Request, reply Reply) string {
 	if asked := r.Header.Get(MisbehaveHeader); asked != "" {
 		return asked
@@ -31,7 +30,7 @@ func misbehavior(r *http.Request, reply Reply) string {
 	return reply.Misbehave
 }
 
-// refusalFor returns the refusal that a misbehavior consists of, if it is one.
+// refusalFor returns the refusal of a misbehavior, if it has one.
 func refusalFor(misbehave, format string) *Rejection {
 	switch misbehave {
 	case MisbehaveRateLimit:
@@ -70,14 +69,14 @@ func midstreamError(format string) *Rejection {
 	return &Rejection{Type: "server_error", Code: "server_error", Message: "The server had an error while processing your request. Sorry about that!"}
 }
 
-// overflows remembers the bodies that were refused once as too long.
+// overflows remembers bodies refused once as too long.
 type overflows struct {
 	mu      sync.Mutex
 	refused map[string][sha256.Size]byte // by account
 }
 
-// refuses reports whether a body is refused: the first one, and the same one
-// again, but not the one that comes after it.
+// refuses reports whether a body is refused: the first one and its repetitions, but not the next different
+// one.
 func (o *overflows) refuses(account string, body []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Model is what a double must know of a model.
+// Model describes a model to a double.
 type Model struct {
 	Window    int // context window in tokens; for OpenAI the largest input
 	MaxOutput int // largest max_tokens
-	MinCache  int // shortest prompt in tokens that is cached
+	MinCache  int // length of the shortest cached prompt in tokens
 
-	// CacheLife is for how long an automatic cache keeps a prompt; 0: ten minutes. PaysWrites
-	// says that what is written to it is reported and charged for.
+	// CacheLife is how long an automatic cache keeps a prompt; 0 means ten minutes. PaysWrites says that
+	// writes to the cache are reported and charged for.
 	CacheLife  time.Duration
 	PaysWrites bool
 
@@ -27,23 +27,22 @@ type Model struct {
 	// BetweenTools accepts thinking of type between_tools.
 	BetweenTools bool
 
-	// DropsReasoning leaves out reasoning that stands behind another prefix than
-	// it was made behind.
+	// DropsReasoning leaves out reasoning whose prefix has changed.
 	DropsReasoning bool
 
-	// NoDisabled and NoEnabled refuse that type of thinking.
+	// NoDisabled and NoEnabled refuse this type of thinking.
 	NoDisabled, NoEnabled bool
 
-	// StrictWindow refuses a prompt that leaves no room for max_tokens.
+	// StrictWindow refuses a prompt without enough room for max_tokens.
 	StrictWindow bool
 }
 
-// ThinkingRule says what a model asks of thinking that is sent back.
+// ThinkingRule is a model's rule for returned thinking.
 type ThinkingRule int
 
 // The rules for thinking, oldest models first.
 const (
-	// ThinkingFirst: with thinking enabled the running tool loop must start with it.
+	// ThinkingFirst: with thinking enabled, the running tool loop must start with it.
 	ThinkingFirst ThinkingRule = iota
 	// ThinkingWhole: thinking inside the running tool loop must be complete.
 	ThinkingWhole
@@ -51,14 +50,13 @@ const (
 	ThinkingBound
 )
 
-// unknownModel stands for every model that the table does not name.
+// unknownModel describes every model that the table does not name.
 func unknownModel() Model {
 	return Model{Window: 128_000, MaxOutput: 128_000, MinCache: 1024, Thinking: ThinkingWhole, NoPrefill: true, MidSystem: true}
 }
 
-// model returns what is known of a model: Config.Models first, then the real
-// ones by the longest prefix of their id. found is false for a model that
-// neither names.
+// model returns the description of a model: Config.Models first, then the real ones by the longest prefix of
+// their id. found is false for a model that neither names.
 func (c Config) model(id string) (Model, bool) {
 	known, found := c.Models[id]
 	if !found {

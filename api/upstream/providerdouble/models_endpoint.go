@@ -93,7 +93,7 @@ func openaiModelOf(id string) openaiModel {
 	return openaiModel{ID: id, Object: "model", Created: 1_767_225_600, OwnedBy: "system"}
 }
 
-// noModel refuses a model that is not listed.
+// noModel refuses an unlisted model.
 func noModel(format, id string) *Rejection {
 	if format == Anthropic {
 		return &Rejection{Status: http.StatusNotFound, Type: "not_found_error", Message: "model: " + id}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// position is one place of a prompt at which a cached prefix may end.
+// position is a place of a prompt where a cached prefix may end.
 type position struct {
-	sum    [sha256.Size]byte // of everything up to and including it
+	sum    [sha256.Size]byte // of everything up to its end
 	tokens int               // o200k, of it alone
 	cache  *cacheMarker
 }
@@ -50,8 +50,7 @@ func (r *anthropicRequest) positions() []position {
 	return list
 }
 
-// settings is the sum of the members that, when they change, bust the cache of
-// the messages.
+// settings is the sum of the members whose change invalidates the cache of the messages.
 func (r *anthropicRequest) settings() [sha256.Size]byte {
 	thinking, _ := objectMembers(r.members["thinking"])
 	output, _ := objectMembers(r.members["output_config"])

@@ -14,25 +14,23 @@ type Recorded struct {
 	Path   string // with the query
 	Header http.Header
 	Body   []byte // as it came, decompressed
-	Format string // empty for requests that are no generation
+	Format string // "" for requests other than generations
 	Model  string
 
-	// Conversation is the client's name for the conversation where it sends
-	// one, else the account.
+	// Conversation is the client's name for the conversation, or the account if absent.
 	Conversation string
 
 	Status int
 
-	// Invalid is the refusal, if the body broke a rule.
+	// Invalid is the refusal of a body that broke a rule.
 	Invalid error
 
-	// Prompt, CacheRead and CacheWrite are what was reported.
+	// Prompt, CacheRead and CacheWrite are the reported figures.
 	Prompt, CacheRead, CacheWrite int
 
-	Usage Usage // all that was reported
+	Usage Usage // all reported figures
 
-	// Busted says that the prompt of the conversation's request before it is
-	// not the beginning of this one.
+	// Busted says that the prompt of the conversation's previous request is not a prefix of this one.
 	Busted bool
 
 	// Done says that the answer has ended; Disconnected that the client left
@@ -42,7 +40,7 @@ type Recorded struct {
 	positions []position
 }
 
-// log keeps what a double received and tells who waits for it.
+// log keeps received requests and wakes up waiting callers.
 type log struct {
 	mu      sync.Mutex
 	entries []*Recorded
@@ -67,7 +65,7 @@ func (l *log) add(r *Recorded) {
 	l.announce()
 }
 
-// continues reports whether a prompt begins with all of the one before it.
+// continues reports whether a prompt begins with all of the previous one.
 func continues(before, now []position) bool {
 	if len(before) == 0 {
 		return true
@@ -145,7 +143,7 @@ func (d *Double) Wait(ctx context.Context, n int) error {
 	return d.log.wait(ctx, n, func(*Recorded) bool { return true })
 }
 
-// WaitDone blocks until n requests have been answered or left by their clients.
+// WaitDone blocks until n requests have been answered or canceled by their clients.
 func (d *Double) WaitDone(ctx context.Context, n int) error {
 	return d.log.wait(ctx, n, func(r *Recorded) bool { return r.Done })
 }
@@ -155,8 +153,8 @@ func (d *Double) Rejected() int {
 	return d.log.count(func(r *Recorded) bool { return r.Invalid != nil })
 }
 
-// BustCount counts the requests of a conversation whose prompt did not begin
-// with all of the one before it; an empty name counts those of all.
+// BustCount counts the requests of a conversation whose prompt did not begin with all of the previous one; ""
+// counts those of all conversations.
 func (d *Double) BustCount(conversation string) int {
 	return d.log.count(func(r *Recorded) bool {
 		return r.Busted && (conversation == "" || r.Conversation == conversation)

@@ -12,18 +12,18 @@ import (
 type Rejection struct {
 	Status  int
 	Type    string // the error's type in the provider's list
-	Code    string // OpenAI's code, null if empty, or Anthropic's error_code
-	Param   string // OpenAI's param; empty is null
+	Code    string // OpenAI's code, null if "", or Anthropic's error_code
+	Param   string // OpenAI's param; null if ""
 	Message string
 
-	// RetryAfter is the seconds of the retry-after header; 0 sends none.
+	// RetryAfter is the seconds of the retry-after header; 0 omits it.
 	RetryAfter int
 }
 
 // Error returns the provider's message.
 func (r *Rejection) Error() string { return r.Message }
 
-// refuse is the refusal that both providers use for a body that breaks a rule.
+// refuse returns both providers' refusal of a body that breaks a rule.
 func refuse(format string, values ...any) *Rejection {
 	return &Rejection{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, values...)}
 }
@@ -46,7 +46,7 @@ func (r *Rejection) asError() error {
 	return r
 }
 
-// write answers a request with the refusal in the dialect of a format.
+// write answers a request with the refusal in a format's dialect.
 func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.RetryAfter > 0 {
@@ -78,7 +78,7 @@ type anthropicErrorDetail struct {
 	Details *anthropicDetails `json:"details,omitempty"`
 }
 
-// anthropicDetails holds what clients are to go by; messages may change.
+// anthropicDetails holds the codes that clients should rely on, because messages may change.
 type anthropicDetails struct {
 	Code string `json:"error_code"`
 }
@@ -122,7 +122,7 @@ func encode[T any](value T) []byte {
 	return encoded
 }
 
-// writeBody sends a whole JSON answer. A client that left before it is not an error.
+// writeBody sends a whole JSON answer. It ignores errors, since the client may have left.
 func writeBody[T any](w http.ResponseWriter, value T) {
 	_, _ = w.Write(encode(value)) //nolint:gosec // JSON to a client that asked for it
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Echoed is what an endpoint that the double does not know answers: the request
-// as it came.
+// Echoed is the answer of an endpoint that the double does not know: the request as it came.
 type Echoed struct {
 	Method string      `json:"method"`
 	Path   string      `json:"path"`
@@ -18,7 +17,7 @@ type Echoed struct {
 	Size   int         `json:"size"`
 }
 
-// other answers everything that generates nothing.
+// other answers every request that generates nothing.
 func (c *call) other() {
 	c.entry.Status = http.StatusOK
 	path := strings.TrimSuffix(c.r.URL.Path, "/")

@@ -83,8 +83,7 @@ func (u Usage) response() *responseUsage {
 	}
 }
 
-// answer writes a reply as Responses does and stores it where the request
-// allows it.
+// answer writes a reply as Responses does and stores it if the request allows it.
 func (r *responsesRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	whole := r.frame(d)
 	whole.Status, whole.Usage, whole.ServiceTier = "completed", usage.response(), usage.Tier
@@ -106,7 +105,7 @@ func (r *responsesRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	return answer{whole: body, events: responsesEvents(whole, reply.Chunks), failed: failedEvents(whole, r.overflow())}
 }
 
-// frame is the answer before anything was written.
+// frame is the answer before its output.
 func (r *responsesRequest) frame(d *Double) response {
 	frame := response{
 		ID: d.name("resp_", 48), Object: "response", CreatedAt: d.config.Now().Unix(), Status: "in_progress",

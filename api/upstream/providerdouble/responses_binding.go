@@ -25,8 +25,8 @@ func (r *responsesRequest) head() chain {
 	return c
 }
 
-// seal returns the encrypted content of reasoning at the end of the request, bound
-// to it where the model leaves out what is not in its place.
+// seal returns the encrypted content of reasoning at the end of the request, bound to this place if the model
+// leaves out displaced reasoning.
 func (r *responsesRequest) seal(d *Double, text string) string {
 	if !r.model.DropsReasoning {
 		return d.Redact(text)
@@ -38,8 +38,8 @@ func (r *responsesRequest) seal(d *Double, text string) string {
 	return d.sealBound(text, prefix)
 }
 
-// dropReasoning notes the reasoning that stands behind another prefix than it was
-// made behind: it is left out of the prompt, and the answer says so.
+// dropReasoning marks reasoning whose prefix has changed: it is left out of the prompt, and the answer says
+// so.
 func (r *responsesRequest) dropReasoning(s *Signer) {
 	if !r.model.DropsReasoning {
 		return
@@ -62,8 +62,8 @@ func (s *Signer) sealBound(text string, prefix chain) string {
 	return base64.StdEncoding.EncodeToString(append(signed, s.mac("reasoning", prefix[:chainSize], string(sum[:chainSize]))...))
 }
 
-// openBound returns the prefix that reasoning was sealed behind; ok is false for
-// what sealBound did not make.
+// openBound returns the prefix that reasoning was sealed behind; ok is false for data of any other origin
+// than sealBound.
 func (s *Signer) openBound(data string) (prefix []byte, ok bool) {
 	signed, err := base64.StdEncoding.DecodeString(data)
 	if err != nil || len(signed) != 1+2*chainSize+sha256.Size || signed[0] != boundSignature {
@@ -102,8 +102,7 @@ func (d *Double) BindItems(head []byte) (*ItemBinding, error) {
 	return &ItemBinding{signer: d.Signer, reader: &d.responses, chain: r.head()}, nil
 }
 
-// Add appends one item to the conversation. Reasoning may be left out; role is
-// the item's own affair.
+// Add appends one item to the conversation. Reasoning may be left out; role is the item's own.
 func (b *ItemBinding) Add(_ string, content json.RawMessage) error {
 	parsed, rejection := b.reader.parseItem(content, "input")
 	if rejection != nil {
@@ -113,8 +112,8 @@ func (b *ItemBinding) Add(_ string, content json.RawMessage) error {
 	return nil
 }
 
-// Sign returns the encrypted content of reasoning at the end of what was added so far.
+// Sign returns the encrypted content of reasoning at the end of the items so far.
 func (b *ItemBinding) Sign(text string) string { return b.signer.sealBound(text, b.chain) }
 
-// Redact is Sign: reasoning is always sealed.
+// Redact is Sign, because reasoning is always sealed.
 func (b *ItemBinding) Redact(text string) string { return b.Sign(text) }

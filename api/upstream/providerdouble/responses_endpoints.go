@@ -24,8 +24,8 @@ type responsesDeletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// responsesRead answers POST /v1/responses/input_tokens and
-// /v1/responses/compact, which check a body and generate nothing.
+// responsesRead answers POST /v1/responses/input_tokens and /v1/responses/compact, which check a body without
+// generating an answer.
 func (c *call) responsesRead(what string) {
 	d := c.double
 	c.entry.Status = http.StatusOK
@@ -58,7 +58,7 @@ func (c *call) responsesRead(what string) {
 	}
 }
 
-// userItems returns the messages that a person typed, which a compaction keeps.
+// userItems returns the messages of a person, which a compaction keeps.
 func userItems(d *Double, r *responsesRequest) []responseItem {
 	items := []responseItem{}
 	for _, i := range r.items {

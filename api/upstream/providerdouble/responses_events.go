@@ -42,7 +42,7 @@ func responsesEvents(whole response, chunks int) []event {
 	return w.events
 }
 
-// failedEvents is the stream of an answer that was refused after it had begun.
+// failedEvents is the stream of an answer that is refused after its start.
 func failedEvents(whole response, refusal *Rejection) []event {
 	w := &eventWriter{}
 	whole.Status, whole.Output, whole.Usage, whole.Incomplete = "in_progress", []responseItem{}, nil, nil

@@ -139,7 +139,7 @@ func (o *responsesReader) parseItemMembers(parsed *responsesItem, path string) *
 	return o.parseItemOutput(parsed, path)
 }
 
-// parseItemStrings reads members that must be strings, the call's id first.
+// parseItemStrings reads the string members, the call's id first.
 func (o *responsesReader) parseItemStrings(parsed *responsesItem, path string, names ...string) *Rejection {
 	for _, name := range names {
 		if !parsed.members.has(name) {
@@ -192,7 +192,7 @@ func (o *responsesReader) parseItemOutput(parsed *responsesItem, path string) *R
 	return o.parseParts(parsed, parts, path, []string{"input_text", "input_image", "input_file"})
 }
 
-// parseShellOutput reads what the commands of a shell wrote.
+// parseShellOutput reads the output of shell commands.
 func (o *responsesReader) parseShellOutput(parsed *responsesItem, parts []json.RawMessage, path string) *Rejection {
 	for i, raw := range parts {
 		m, ok := objectMembers(raw)
@@ -244,8 +244,8 @@ func (o *responsesReader) parseItemMessage(parsed *responsesItem, path string) *
 	return o.parseParts(parsed, parts, path+".content", allowed)
 }
 
-// parseAgentMessage reads what one agent of Codex says to another. OpenAI documents no such item: it is
-// what Codex 0.171 sends.
+// parseAgentMessage reads a message from one agent of Codex to another. OpenAI doesn't document this item,
+// but Codex 0.171 sends it.
 func (o *responsesReader) parseAgentMessage(parsed *responsesItem, path string) *Rejection {
 	for _, name := range []string{"author", "recipient"} {
 		if _, ok := parsed.members.text(name); !ok {
@@ -286,7 +286,7 @@ func (o *responsesReader) parseParts(parsed *responsesItem, parts []json.RawMess
 			parsed.tokens += o.config.Count(text)
 		case "encrypted_content":
 			sealed, _ := m.text("encrypted_content")
-			parsed.text += sealed // which the double does not seal
+			parsed.text += sealed // the double does not seal it
 			parsed.tokens += len(sealed) / bytesPerOpaque
 		default:
 			parsed.tokens += openaiMediaTokens(m["image_url"])

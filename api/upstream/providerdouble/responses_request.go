@@ -12,19 +12,19 @@ type responsesRequest struct {
 	members      members
 	modelID      string
 	model        Model
-	limit        int // max_output_tokens; -1 for none
+	limit        int // max_output_tokens; -1 without a limit
 	stream       bool
 	stores       bool
 	thinks       bool
 	seals        bool // include has reasoning.encrypted_content
 	truncates    bool
-	compactFrom  int // tokens from which on the server compacts the input by itself; 0: it does not
+	compactFrom  int // tokens from which on the server automatically compacts the input; 0 disables it
 	instructions string
 	tools        []*tool
 	customTools  []string
-	raw          []json.RawMessage // the whole input, what the server held first
+	raw          []json.RawMessage // the whole input, the server's part first
 	items        []*responsesItem
-	held         int // how many of them the server held
+	held         int // number of the server's items among them
 	dropped      []transformation
 	skip         map[*responsesItem]bool // reasoning named by dropped
 	tokens       int
@@ -47,7 +47,7 @@ type responsesReader struct {
 	config Config
 	signer *Signer
 	items  memo[responsesItem]
-	stored *store // what requests may refer to
+	stored *store // items that requests may refer to
 }
 
 func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
@@ -83,7 +83,7 @@ func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
 	return r, nil
 }
 
-// customTools returns the names of those tools of a list whose input is text, also of those in a namespace.
+// customTools returns the names of the tools with plain text as input, including those in a namespace.
 func customTools(list json.RawMessage) []string {
 	var names []string
 	tools, _ := elements(list)
@@ -167,7 +167,7 @@ func (r *responsesRequest) parseManagement() *Rejection {
 	return nil
 }
 
-// parseInput gathers the items: what the server holds, then what came.
+// parseInput gathers the items: the server's first, then the request's.
 func (o *responsesReader) parseInput(r *responsesRequest) *Rejection {
 	m := r.members
 	if id, ok := m.text("previous_response_id"); ok {
@@ -199,7 +199,7 @@ type userInput struct {
 	Content string `json:"content"`
 }
 
-// check applies every rule that binds a whole request.
+// check applies all rules for a whole request.
 func (o *responsesReader) check(r *responsesRequest) *Rejection {
 	for _, rule := range []func(*responsesRequest) *Rejection{checkItemIDs, checkOutputs, o.checkReasoning, o.checkReferences} {
 		if rejection := rule(r); rejection != nil {
@@ -214,7 +214,7 @@ func (o *responsesReader) check(r *responsesRequest) *Rejection {
 	return nil
 }
 
-// checkItemIDs refuses an item that came twice.
+// checkItemIDs refuses duplicate items.
 func checkItemIDs(r *responsesRequest) *Rejection {
 	seen := map[string]bool{}
 	for _, i := range r.items {
@@ -262,7 +262,7 @@ func checkOutputs(r *responsesRequest) *Rejection {
 	return nil
 }
 
-// checkReasoning keeps reasoning with what it led to, and as it was sealed.
+// checkReasoning requires that reasoning stays with the item it led to, and unchanged.
 func (o *responsesReader) checkReasoning(r *responsesRequest) *Rejection {
 	present := map[string]bool{}
 	for n, i := range r.items {
@@ -282,7 +282,7 @@ func (o *responsesReader) checkReasoning(r *responsesRequest) *Rejection {
 	return nil
 }
 
-// checkFollower asks for the part of the answer that reasoning n led to.
+// checkFollower requires the item that reasoning n led to.
 func checkFollower(items []*responsesItem, n int) *Rejection {
 	for _, next := range items[n+1:] {
 		if next.isReasoning() {
@@ -296,7 +296,7 @@ func checkFollower(items []*responsesItem, n int) *Rejection {
 	return refuse("Item '%s' of type 'reasoning' was provided without its required following item.", items[n].id).at("input")
 }
 
-// checkReferences asks for what only the server can know.
+// checkReferences requires that references name items of the server.
 func (o *responsesReader) checkReferences(r *responsesRequest) *Rejection {
 	for _, i := range r.items[r.held:] {
 		byName := i.kind == "item_reference" || i.kind == "reasoning" && i.sealed == "" && i.id != ""

@@ -11,7 +11,7 @@ import (
 // Script writes the answer to a request that has passed every check.
 type Script func(Request) Reply
 
-// Request is what a script sees of a request.
+// Request is a script's view of a request.
 type Request struct {
 	Format string // Anthropic, OpenAIChat or OpenAIResponses
 	Model  string
@@ -19,11 +19,11 @@ type Request struct {
 	Body   []byte // as it came, decompressed
 	Stream bool
 
-	// User is the text of the newest message that a person typed, or another agent sent.
+	// User is the text of the newest message from a person or another agent.
 	User string
 
-	// Results are the texts of the tool results at the end of the conversation;
-	// none where it ends with the user's own message.
+	// Results are the texts of the tool results at the end of the conversation; empty if it ends with the
+	// user's own message.
 	Results []string
 
 	// Answers counts the assistant's messages so far.
@@ -32,32 +32,32 @@ type Request struct {
 	// Thinks says that the model reasons before it answers.
 	Thinks bool
 
-	// Tokens is the size of the prompt as it will be reported.
+	// Tokens is the size of the prompt in reported tokens.
 	Tokens int
 }
 
-// Reply is what a script answers.
+// Reply is a script's answer.
 type Reply struct {
 	Text     string
-	Thinking string // sent only where the request lets the model think
+	Thinking string // sent only if the request enables thinking
 	Calls    []Call
 
-	// StopReason overrides the provider's word for why the answer ended.
+	// StopReason overrides the provider's reason for the end of the answer.
 	StopReason string
 
-	// Usage overrides what is reported.
+	// Usage overrides the reported usage.
 	Usage *Usage
 
-	// Chunks is in how many pieces a stream sends the text; 0 is up to 8.
+	// Chunks is the number of pieces in a stream of the text; 0 means up to 8.
 	Chunks int
 
-	// Delay is waited before each piece of a stream, by Config.Sleep.
+	// Delay passes before each piece of a stream, by Config.Sleep.
 	Delay time.Duration
 
-	// Terms are those on which the answer is given, where they are not the ones asked for.
+	// Terms override the requested terms of the answer.
 	Terms Terms
 
-	// Rejection refuses the request after all.
+	// Rejection refuses the valid request.
 	Rejection *Rejection
 
 	// Misbehave is one of the Misbehave constants.
@@ -67,22 +67,21 @@ type Reply struct {
 // Call is one tool call.
 type Call struct {
 	Name  string
-	Input json.RawMessage // an object; of a custom tool of Responses, its text as it stands
+	Input json.RawMessage // an object; for a custom tool of Responses, its plain text
 
 	// Namespace is the namespace that the tool was offered in; Responses only.
 	Namespace string
 }
 
-// Usage is what a provider reports, in its tokens.
+// Usage is the usage that a provider reports, in its tokens.
 type Usage struct {
 	Input, CacheRead, CacheWrite, CacheWrite1h, Output, Reasoning int
 
 	Terms
 }
 
-// Echo is the default script. A user text with lines "call tool NAME {json}"
-// gets these calls; tool results get an answer that counts them; any other text
-// is repeated.
+// Echo is the default script. A user text with lines "call tool NAME {json}" gets these calls; tool results
+// get an answer that counts them; any other text is repeated.
 func Echo(r Request) Reply {
 	reply := Reply{}
 	if r.Thinks {
@@ -105,7 +104,7 @@ func beginning(text string) string {
 	return string(letters[:min(limit, len(letters))])
 }
 
-// callsIn finds the calls that a text asks for.
+// callsIn finds the calls requested in a text.
 func callsIn(text string) []Call {
 	var calls []Call
 	for line := range strings.Lines(text) {
@@ -124,7 +123,7 @@ func callsIn(text string) []Call {
 	return calls
 }
 
-// pieces cuts a text into n parts at rune borders, none of them empty.
+// pieces cuts a text into n non-empty parts at rune borders.
 func pieces(text string, n int) []string {
 	letters := []rune(text)
 	if n <= 0 {

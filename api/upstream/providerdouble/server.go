@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Listen serves the double on an address and returns its URL. stop ends it,
-// answers under way included, and waits for the listener to be gone.
+// Listen serves the double on an address and returns its URL. stop ends it, including answers under way, and
+// waits until the listener is closed.
 func (d *Double) Listen(address string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp", address)

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// The first byte of a signature says what it covers.
+// The first byte of a signature says which data it covers.
 const (
 	plainSignature = 1 // the thinking's text
 	boundSignature = 2 // its text and everything before it
@@ -24,8 +24,8 @@ const (
 	tagSize   = 8
 )
 
-// Signer signs thinking as one provider and knows what it signed. It keeps
-// nothing but what Trust was given: a signature proves itself.
+// Signer signs thinking as one provider and recognizes its signatures. It only stores the inputs of Trust,
+// because a signature proves itself.
 type Signer struct {
 	secret []byte
 
@@ -35,8 +35,7 @@ type Signer struct {
 	led     map[string]string          // item of a recorded body → the reasoning that led to it
 }
 
-// NewSigner returns the signer of the doubles that share a secret; an empty one
-// is the default of Config.
+// NewSigner returns the signer of the doubles that share a secret; "" means the default of Config.
 func NewSigner(secret []byte) *Signer {
 	if len(secret) == 0 {
 		secret = Config{}.withDefaults().Secret
@@ -44,8 +43,7 @@ func NewSigner(secret []byte) *Signer {
 	return &Signer{secret: secret, trusted: map[[sha256.Size]byte]bool{}, loops: map[string]string{}, led: map[string]string{}}
 }
 
-// Sign returns the signature of a thinking block with this text. It is bound to
-// no prefix.
+// Sign returns the signature of a thinking block with this text, independent of its prefix.
 func (s *Signer) Sign(text string) string {
 	return base64.StdEncoding.EncodeToString(append([]byte{plainSignature}, s.mac("thinking", nil, text)...))
 }
@@ -57,9 +55,8 @@ func (s *Signer) Redact(text string) string {
 	return base64.StdEncoding.EncodeToString(append(sum[:chainSize], s.mac("redacted", nil, string(sum[:chainSize]))...))
 }
 
-// CallID returns an id for a tool call, the same for the same seed. It carries a
-// tag of the signatures of the thinking in its message, so that thinking that
-// is missing later is noticed.
+// CallID returns an id for a tool call, the same for the same seed. It carries a tag of the signatures of the
+// thinking in its message, so that missing thinking is noticed later.
 func (s *Signer) CallID(seed string, signatures []string) string {
 	name := base62(sha256.Sum256([]byte(seed)), 22)
 	if len(signatures) == 0 {
@@ -68,9 +65,8 @@ func (s *Signer) CallID(seed string, signatures []string) string {
 	return taggedID + tagOf(signatures) + name[:22-tagSize]
 }
 
-// ItemID returns the id of an item of Responses, the same for the same seed.
-// prefix is "fc_", "ctc_" or "msg_"; reasoning is the id of the reasoning item
-// that led to it, which must then come with it, or empty.
+// ItemID returns the id of an item of Responses, the same for the same seed. prefix is "fc_", "ctc_" or
+// "msg_"; reasoning is the id of the reasoning item that led to it, which must then accompany it, or "".
 func (s *Signer) ItemID(prefix, seed, reasoning string) string {
 	name := base62(sha256.Sum256([]byte(seed)), 24)
 	if reasoning == "" {
@@ -84,7 +80,7 @@ func (s *Signer) ReasoningID(seed string) string {
 	return "rs_" + base62(sha256.Sum256([]byte(seed)), 24)
 }
 
-// reasoningOf returns the reasoning that an item must come with.
+// reasoningOf returns the reasoning that must accompany an item.
 func (s *Signer) reasoningOf(id string) (string, bool) {
 	if _, rest, ok := strings.Cut(id, "_R"); ok && len(rest) == 24+1+6 && rest[24] == 'R' {
 		return "rs_" + rest[:24], true
@@ -95,8 +91,8 @@ func (s *Signer) reasoningOf(id string) (string, bool) {
 	return reasoning, ok
 }
 
-// Trust accepts the thinking of a recorded Anthropic or Responses body as if it
-// had been signed here, and remembers which calls it belongs to.
+// Trust accepts the thinking of a recorded Anthropic or Responses body as if it had been signed here, and
+// remembers the calls that it belongs to.
 func (s *Signer) Trust(body []byte) {
 	if !mayHoldThinking(body) {
 		return
@@ -195,17 +191,17 @@ func bindingOf(prefix chain, before string) []byte {
 	return append(bytes.Clone(prefix[:chainSize]), last[:chainSize]...)
 }
 
-// standing says what is wrong with a thinking block.
+// standing is the verdict on a thinking block.
 type standing int
 
 const (
 	genuine standing = iota
 	tampered
-	misplaced // genuine, but behind another prefix than it was signed for
+	misplaced // genuine, but signed for another prefix
 )
 
-// judge checks a block against its signature. first says that no thinking
-// stands before it; before is the signature of the thinking that does.
+// judge checks a block against its signature. first says that it is the first thinking; otherwise before is
+// the signature of the thinking before it.
 func (s *Signer) judge(b *block, prefix chain, before string, first bool) standing {
 	if b.kind == "redacted_thinking" {
 		return s.judgeRedacted(b.signature, prefix, before, first)
@@ -287,7 +283,7 @@ func (s *Signer) isTrusted(text, signature string) bool {
 	return s.trusted[trustKey(text, signature)]
 }
 
-// loopTag returns the tag of the thinking that stood beside a call.
+// loopTag returns the tag of the thinking in a call's message.
 func (s *Signer) loopTag(id string) (string, bool) {
 	if rest, ok := strings.CutPrefix(id, taggedID); ok && len(rest) > tagSize {
 		return rest[:tagSize], true

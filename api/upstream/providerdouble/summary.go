@@ -2,8 +2,8 @@ package providerdouble
 
 import "strings"
 
-// Notes is a good answer to a request for a summary: every section that is asked
-// for, with nothing in them that has to be put right.
+// Notes is a good answer to a request for a summary: it has every requested section, without anything to
+// correct.
 const Notes = `## Goal
 - Carry the work on.
 
@@ -36,8 +36,7 @@ func AsksForNotes(r Request) bool {
 		(strings.Contains(r.User, "Write the notes now") || strings.Contains(r.User, "This is not a message of the user"))
 }
 
-// WithNotes returns a script that answers requests for a summary as notes says,
-// and all others as script does.
+// WithNotes returns a script that answers requests for a summary with notes, and all others with script.
 func WithNotes(script, notes Script) Script {
 	return func(r Request) Reply {
 		if AsksForNotes(r) {

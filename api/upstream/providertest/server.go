@@ -7,7 +7,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 )
 
-// Server is a double that listens.
+// Server is a listening double.
 type Server struct {
 	*providerdouble.Double
 
