@@ -52,12 +52,11 @@ func TestAProvidersOwnCompactionGoesOnRecord(t *testing.T) {
 				}
 				price := p.Prompts.Models.Lookup(recorded.Model).Price
 				whole := price.MicroUSD(recorded.Input, recorded.CacheRead, recorded.CacheWrite, 0, recorded.Output)
-				beside := recorded.CostMicroUSD - whole
-				if test.beside != (beside > 0) || test.beside != (event.Counts["input_tokens"] > 50_000) {
-					t.Errorf("%d of %d microdollars are for the compaction: %+v", beside, recorded.CostMicroUSD, event.Counts)
+				if off := recorded.CostMicroUSD - whole; off < -2 || off > 2 || test.beside != (event.Counts["input_tokens"] > 50_000) {
+					t.Errorf("%d microdollars are recorded, the tokens cost %d: %+v", recorded.CostMicroUSD, whole, event.Counts)
 				}
-				if test.beside && beside < price.MicroUSD(event.Counts["input_tokens"], 0, 0, 0, 0) {
-					t.Errorf("the compaction cost %d microdollars, and more than that was charged: %+v", beside, event.Counts)
+				if read := recorded.Input + recorded.CacheRead + recorded.CacheWrite; test.beside && read < event.Counts["input_tokens"] {
+					t.Errorf("%d tokens are recorded, the compaction alone read %+v", read, event.Counts)
 				}
 				if stored := p.memory.Originals(recorded.Lane); len(stored) != event.Counts["messages"] || event.Counts["messages"] != recorded.Position {
 					t.Errorf("%d of %d messages are in the archive", len(stored), recorded.Position)

@@ -22,7 +22,7 @@ type CacheState struct {
 	Position   int           // messages of the client's list in it
 	Tokens     int           // its size, estimated until the provider reports it
 	Model      string        // as named by the request
-	Key        uuid.UUID     // of the stored provider key that it went out with, because each account has its own cache; uuid.Nil if absent
+	Key        uuid.UUID     `json:",omitzero"` // of the stored provider key that it went out with, because each account has its own cache; uuid.Nil if absent
 }
 
 // Cold reports whether a prompt of the lane to a model would miss the provider's cache: no prompt is known,

@@ -300,9 +300,14 @@ func fill(t *testing.T, b bundle) {
 	b.logIn(t, 1<<40)
 	b.addKey(t, b.workspace)
 	b.addProviderKey(t, b.workspace, "anthropic")
-	b.record(t, b.workspace, b.exchange(now()))
+	tagged := func() tenants.Exchange {
+		exchange := b.exchange(now())
+		exchange.Tags = tenants.Tags{"team": "search"}
+		return exchange
+	}
+	b.record(t, b.workspace, tagged())
 	b.fold(t)
-	b.record(t, b.workspace, b.exchange(now())) // not folded yet
+	b.record(t, b.workspace, tagged()) // not folded yet
 	session, lane := uuid.New(), uuid.New()
 	owner := b.database.Owner(t)
 	for _, statement := range []string{

@@ -33,13 +33,8 @@ func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, nam
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		whole := rollups(tx, workspace, filter, day, filter.IsPart()).Select(selected)
 		parts := within(tx.Table("tag_sums_now").Where("workspace_id = ? AND name = ?", workspace, name), filter, day)
-<<<<<<< HEAD
 		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + selected).Group("value")
 		// One statement: both are of the same moment.
-=======
-		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + usageSums()).Group("value")
-		// One statement, so that both see the same moment.
->>>>>>> w-words-e
 		return tx.Raw("SELECT * FROM (SELECT false AS tagged, '' AS label, w.* FROM (?) w UNION ALL SELECT true, p.* FROM (?) p) u"+ //nolint:unqueryvet // both select
 			" ORDER BY tagged, tokens_before DESC, exchanges DESC, label", whole, parts).Scan(&rows).Error
 	})
