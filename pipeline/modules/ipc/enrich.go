@@ -212,13 +212,7 @@ func cutBytes(text string, bytes int) int {
 
 // enrich completes the record of a turn; end is the end of its band.
 func (r *records) enrich(t *turn, end int) {
-	if t.record == t.whole {
-		return // from memory
-	}
 	adding := enricher{uses: r.uses, turn: t.index, end: end, record: t.record, base: r.base}
 	adding.enrich()
 	t.record.texts, t.record.details = nil, nil
-	if r.history.memory != nil && t.verbatim == t.From {
-		t.whole = t.record
-	}
 }

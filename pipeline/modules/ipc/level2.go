@@ -63,8 +63,8 @@ func (r *records) findUses() error {
 	used := make([][]hashedName, len(r.history.turns))
 	err := r.history.each(r.history.turns, func(t *turn) error {
 		err := r.history.read(t)
-		if err == nil && r.history.memory == nil {
-			used[t.index] = namesUsed(t.messages)
+		if err == nil {
+			used[t.index] = t.names()
 			t.calls()
 		}
 		return err
@@ -73,7 +73,7 @@ func (r *records) findUses() error {
 		return err
 	}
 	r.typed = r.boundTyped()
-	if r.history.memory == nil && !r.isAlone {
+	if !r.isAlone {
 		r.base, r.again = baseOf(r.history.turns), newestCalls(r.history.turns)
 	}
 	r.uses = newUses()

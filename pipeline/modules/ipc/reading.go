@@ -19,8 +19,8 @@ type reading struct {
 	isClosed bool
 
 	made  []ledger.Made // nil until computed
+	used  []hashedName  // names in its messages; nil until computed
 	short []shortForm   // L1 of its messages; nil until computed
-	whole *record       // of all its messages, in a memory; nil until computed
 }
 
 // shortForm is a message at L1 with its media.
@@ -29,6 +29,14 @@ type shortForm struct {
 	message conversation.Message
 	size    int             // o200k tokens
 	raw     json.RawMessage // nil until encoded
+}
+
+// names returns the names in the turn's messages.
+func (r *reading) names() []hashedName {
+	if r.used == nil {
+		r.used = namesUsed(r.messages)
+	}
+	return r.used
 }
 
 // calls returns the turn's calls, in order.

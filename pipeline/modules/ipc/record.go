@@ -59,10 +59,6 @@ func (r *records) newRecord(t *turn) error {
 	if err := r.history.read(t); err != nil {
 		return err
 	}
-	if t.verbatim == t.From && t.whole != nil {
-		t.record = t.whole
-		return nil
-	}
 	made := &record{saidAt: -1}
 	calls := t.calls()
 	for i, message := range t.messages {

@@ -51,6 +51,7 @@ type writtenSeen struct {
 	TokensBefore int
 	TokensAfter  int
 	NetMicroUSD  int64
+	CostMicroUSD int64
 	Reach        bool
 	Continued    bool
 	Redacted     map[string]int
@@ -67,7 +68,7 @@ func toWritten(held *content) written {
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
 			Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer,
 			Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
-			NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
+			NetMicroUSD: seen.NetMicroUSD, CostMicroUSD: seen.CostMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
 		},
 	}
 }
@@ -84,7 +85,7 @@ func (w *written) content() content {
 			Messages: session.Messages{Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer},
 			Increment: session.Increment{
 				Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
-				NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
+				NetMicroUSD: seen.NetMicroUSD, CostMicroUSD: seen.CostMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
 			},
 		},
 	}
