@@ -188,7 +188,7 @@ func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.08, 0.05)
+			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
 			remembersRight(t, settings(0.75), known, recorded)
 		})
 	}
