@@ -204,6 +204,33 @@ func TestSealedContentStaysWithItsAccount(t *testing.T) {
 	}
 }
 
+// A session stays with the key that it moved to while its cache is warm, and a key that failed is left alone for a while.
+func TestMovedSessionStaysUntilItsCacheIsCold(t *testing.T) {
+	t.Parallel()
+	a := setupAccounts(t, "one", "two")
+	a.fail("one", refuses(529, `{}`))
+	for _, step := range []struct {
+		session string
+		after   time.Duration
+		want    []string
+	}{
+		{"moved", 0, []string{"one", "two"}},
+		{"new", time.Second, []string{"two"}},
+		{"moved", 10 * time.Second, []string{"two"}},
+		{"moved", time.Hour, []string{"one"}},
+	} {
+		a.clock.advance(step.after)
+		body := strings.Replace(cached(toolSession("claude-opus-5-5", 30, 100)), "Do it all.", "Do it for "+step.session, 1)
+		if got := a.send(http.MethodPost, messagesPath, body, "X-Palimpsest-Session-Id", step.session); got.status != http.StatusOK {
+			t.Fatalf("%d: %s", got.status, got.body)
+		}
+		if asked := a.takeAsked(); !slices.Equal(asked, step.want) {
+			t.Errorf("%s, %s later: asked %q, want %q", step.session, step.after, asked, step.want)
+		}
+		a.fail("one", nil)
+	}
+}
+
 // Where another account would have to read all of a large prompt, the request waits for its own as long as
 // that costs less.
 func TestARequestWaitsWhereThatIsCheaper(t *testing.T) {

@@ -26,6 +26,10 @@ func TestSessionGoesOnInAnotherClientAsItsContinuation(t *testing.T) {
 	}
 	w.ask(login.Key, "Remember the walnut.")
 	from := s.awaited(w)
+	w.await(patience, func() bool { // its answer is recorded after its request
+		var recorded struct{ Requests int }
+		return json.Unmarshal([]byte(s.does("sessions", "show", from, "--json")), &recorded) == nil && recorded.Requests == 1
+	})
 	before := s.does("sessions", "export", from)
 
 	var made struct {

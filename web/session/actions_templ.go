@@ -134,7 +134,7 @@ func actions(model model) templ.Component {
 			}
 		}
 		if model.mayContinue() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<details class=\"pop export\" data-testid=\"continue\"><summary class=\"btn\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<details class=\"pop export resume\" data-testid=\"continue\"><summary class=\"btn\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
