@@ -86,6 +86,9 @@ func (c *Cache) Routes(ctx context.Context, workspace tenants.WorkspaceID, diale
 	if err != nil {
 		return Routes{}, err
 	}
+	if settings.failover == tenants.FailoverOff {
+		places = places[:1] // the others are never tried
+	}
 	routes := Routes{Failover: settings.failover}
 	for _, i := range places {
 		first := settings.keys[places[0]]

@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"palimpsest/pipeline"
@@ -63,16 +64,11 @@ func (p *Prompt) life() life {
 		return p.automatic()
 	}
 	asked := life{}.with(p.marked)
-	from := 0
-	if projection := exchange.Projection; projection != nil {
-		from = projection.Covers
-		for _, part := range projection.Parts {
-			if part.Raw == nil {
-				asked = markers(asked, exchange.Digests[part.From:part.To])
-			}
+	for digest := range p.verbatim() {
+		if digest.Markers > 0 {
+			asked = asked.with(digest.MarkerTTL)
 		}
 	}
-	asked = markers(asked, exchange.Digests[from:])
 	if member, found := exchange.Body.Member("cache_control"); found && wire.Text(member, "type") != "" {
 		asked = asked.with(timeToLive(member))
 	}
@@ -82,13 +78,27 @@ func (p *Prompt) life() life {
 	return asked
 }
 
-func markers(asked life, digests []conversation.Digest) life {
-	for i := range digests {
-		if digests[i].Markers > 0 {
-			asked = asked.with(digests[i].MarkerTTL)
+// verbatim yields the digests of the messages that the prompt has as the client sent them.
+func (p *Prompt) verbatim() iter.Seq[*conversation.Digest] {
+	return func(yield func(*conversation.Digest) bool) {
+		exchange, from := p.Exchange, 0
+		var parts []session.Part
+		if projection := exchange.Projection; projection != nil {
+			from, parts = projection.Covers, projection.Parts
+		}
+		for _, part := range parts {
+			for i := part.From; part.Raw == nil && i < part.To; i++ {
+				if !yield(&exchange.Digests[i]) {
+					return
+				}
+			}
+		}
+		for i := from; i < len(exchange.Digests); i++ {
+			if !yield(&exchange.Digests[i]) {
+				return
+			}
 		}
 	}
-	return asked
 }
 
 // timeToLive returns the lifetime of a marker.

@@ -16,21 +16,8 @@ func (p *Prompt) IsBound() bool {
 	if exchange == nil || exchange.Request.Refers || exchange.Request.Resumes || exchange.Request.Repeats {
 		return exchange != nil
 	}
-	from := 0
-	if projection := exchange.Projection; projection != nil {
-		from = projection.Covers
-		for _, part := range projection.Parts {
-			if part.Raw == nil && isSealed(exchange.Digests[part.From:part.To]) {
-				return true
-			}
-		}
-	}
-	return isSealed(exchange.Digests[from:])
-}
-
-func isSealed(digests []conversation.Digest) bool {
-	for i := range digests {
-		if digests[i].Flags&conversation.HasOpaque != 0 {
+	for digest := range p.verbatim() {
+		if digest.Flags&conversation.HasOpaque != 0 {
 			return true
 		}
 	}
