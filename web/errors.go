@@ -36,31 +36,31 @@ func problemOf(err error) problem {
 	var suspended tenants.Suspended
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, session.ErrNotFound), errors.Is(err, archive.ErrNotFound):
-		return problem{http.StatusNotFound, "There is no such page", "Nothing in this workspace has this address. It may have been removed."}
+		return problem{http.StatusNotFound, "Page not found", "This address does not exist in this workspace. It may have been removed."}
 	case errors.Is(err, archive.ErrAway):
 		return problem{http.StatusServiceUnavailable, "The bucket does not answer",
-			"The originals that this page shows are stored there. Nothing is lost, and the proxy keeps working. Try again in " + bucketRetry + " seconds."}
+			"It stores the originals for this page. They are not lost, and the proxy keeps working. Try again in " + bucketRetry + " seconds."}
 	case errors.Is(err, tenants.ErrAway):
 		return problem{http.StatusServiceUnavailable, "The database does not answer", "The proxy keeps working. Try again in " + databaseRetry + " seconds."}
 	case errors.Is(err, session.ErrCursor):
-		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
+		return problem{http.StatusBadRequest, "This page of the list does not exist", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.As(err, &suspended):
 		return problem{http.StatusForbidden, "This workspace is suspended",
-			"The reason: " + suspended.Reason + ". Its API keys are refused; nothing of it is deleted. Ask the person who runs this installation. Your account and your other workspaces work."}
+			"The reason: " + suspended.Reason + ". Its API keys are refused, but its data is kept. Ask the person who runs this installation. Your account and your other workspaces work."}
 	case errors.Is(err, tenants.ErrDenied):
-		return problem{http.StatusForbidden, "Your role may not do this", "Nothing was changed. An owner of the workspace can do it."}
+		return problem{http.StatusForbidden, "Your role doesn’t allow this", "No change was made. Ask an owner of the workspace to do it."}
 	case errors.Is(err, tenants.ErrLogInAgain):
-		return problem{http.StatusForbidden, "Log in again for this", "Nothing was changed. Log out, log in, and repeat it within 15 minutes."}
+		return problem{http.StatusForbidden, "Log in again for this", "No change was made. Log out, log in, and repeat it within 15 minutes."}
 	case errors.Is(err, tenants.ErrSignOnOnly):
-		return problem{http.StatusForbidden, "This login opens one workspace only", "Nothing was changed. You came through its single sign-on. Log out, and log in with your password or a passkey."}
+		return problem{http.StatusForbidden, "This login opens one workspace only", "No change was made, because you used that workspace’s single sign-on. Log out, and log in with your password or a passkey."}
 	case errors.Is(err, tenants.ErrTooMany):
-		return problem{http.StatusTooManyRequests, "Too many connections are open", "Nothing was changed. Close other tabs of this dashboard, or wait a moment, and open the page again."}
+		return problem{http.StatusTooManyRequests, "Too many connections are open", "No change was made. Close other tabs of this dashboard, or wait a moment, and open the page again."}
 	case errors.Is(err, tenants.ErrLastOwner):
-		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make someone else an owner first."}
+		return problem{http.StatusConflict, "The workspace would have no owner", "No change was made. Make someone else an owner first."}
 	case errors.Is(err, tenants.ErrTextDenied):
-		return problem{http.StatusForbidden, "You may not read this", "The workspace does not let you read what was said there. Figures are not held back."}
+		return problem{http.StatusForbidden, "You may not read this", "The workspace does not let you read this conversation. You can see its figures."}
 	case errors.Is(err, errCrossOrigin):
-		return problem{http.StatusForbidden, "This request came from another site", "Nothing was changed. Open the page here and send the form again."}
+		return problem{http.StatusForbidden, "This request came from another site", "No change was made. Open the page here and send the form again."}
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:
 		return notTaken(http4xx.Code)
 	default:
@@ -72,13 +72,13 @@ func problemOf(err error) problem {
 func notTaken(status int) problem {
 	switch status {
 	case http.StatusNotFound:
-		return problem{status, "There is no such page", "Nothing here has this address. Check that all of it was copied."}
+		return problem{status, "Page not found", "This address does not exist. Check that you copied all of it."}
 	case http.StatusRequestEntityTooLarge:
-		return problem{status, "That was too much", "Nothing was changed. Send less at once."}
+		return problem{status, "The form is too large", "No change was made. Send less at once."}
 	case http.StatusRequestTimeout:
-		return problem{status, "The form came too slowly", "Nothing was changed. Send it again, over a better connection."}
+		return problem{status, "The form came too slowly", "No change was made. Send it again over a better connection."}
 	default:
-		return problem{status, "This request could not be understood", "Nothing was changed. Open the page again and retry."}
+		return problem{status, "This request could not be understood", "No change was made. Open the page again and retry."}
 	}
 }
 

@@ -20,15 +20,15 @@ func TestFailedCardLeavesThePage(t *testing.T) {
 		cards  []string // that say they did not load
 		stays  string   // of the page
 	}{
-		{"ALTER TABLE exchanges RENAME TO gone", "/overview", []string{"What needs attention"}, `[data-testid="card-money"]`},
-		{"ALTER TABLE sessions RENAME TO gone", "/overview", []string{"What needs attention"}, `[data-testid="ledger"]`},
-		{"ALTER TABLE provider_keys RENAME TO gone", "/overview", []string{"What needs attention"}, `[data-testid="ledger"]`},
+		{"ALTER TABLE exchanges RENAME TO gone", "/overview", []string{"The list of problems"}, `[data-testid="card-money"]`},
+		{"ALTER TABLE sessions RENAME TO gone", "/overview", []string{"The list of problems"}, `[data-testid="ledger"]`},
+		{"ALTER TABLE provider_keys RENAME TO gone", "/overview", []string{"The list of problems"}, `[data-testid="ledger"]`},
 		{"ALTER TABLE workspaces RENAME COLUMN retention_days TO gone", "/settings", []string{"Retention"}, `form[action="/settings"]`},
-		{"ALTER TABLE workspaces RENAME COLUMN viewers_read TO gone", "/settings", []string{"Who may read what was said", "Export"}, `form[action="/settings/retention"]`},
+		{"ALTER TABLE workspaces RENAME COLUMN viewers_read TO gone", "/settings", []string{"Who can read conversations", "Export"}, `form[action="/settings/retention"]`},
 		{"ALTER FUNCTION operator_workspaces RENAME TO gone", "/operator", []string{"The workspaces"}, `[data-testid="health"]`},
 		{"ALTER FUNCTION operator_log RENAME TO gone", "/operator", []string{"The log"}, `[data-testid="workspaces"]`},
-		{"ALTER TABLE sessions RENAME TO gone", "/sessions?client=claude-code&range=24h", []string{"The sessions", "What stands beside the list"}, `form.find input[name="client"][value="claude-code"]`},
-		{"ALTER TABLE api_keys RENAME TO gone", "/sessions?show=single", []string{"What stands beside the list"}, `[data-testid="sessions"]`},
+		{"ALTER TABLE sessions RENAME TO gone", "/sessions?client=claude-code&range=24h", []string{"The sessions", "Counts and comments"}, `form.find input[name="client"][value="claude-code"]`},
+		{"ALTER TABLE api_keys RENAME TO gone", "/sessions?show=single", []string{"Counts and comments"}, `[data-testid="sessions"]`},
 	} {
 		t.Run(c.path+" without "+c.broken, func(t *testing.T) {
 			t.Parallel()

@@ -364,7 +364,7 @@ func TestAnAddressWithoutAPageSaysSo(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	page := person.Get("/nothing")
-	if page.Status != http.StatusNotFound || !strings.Contains(page.TestID("problem"), "There is no such page") || !page.Has(".nav") {
+	if page.Status != http.StatusNotFound || !strings.Contains(page.TestID("problem"), "Page not found") || !page.Has(".nav") {
 		t.Errorf("it answers %d: %s", page.Status, page.TestID("problem"))
 	}
 }

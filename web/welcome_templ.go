@@ -32,7 +32,7 @@ func welcome() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card form-card\" data-testid=\"welcome\"><h1>Welcome to Palimpsest</h1><p>A proxy for LLM APIs whose sessions never end at “context window full”, with every original kept.</p><div class=\"ways-in\"><a class=\"btn pri wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card form-card\" data-testid=\"welcome\"><h1>Welcome to Palimpsest</h1><p>A proxy for LLM APIs. Sessions never end at “context window full”, because old turns are shortened. Every original message is kept.</p><div class=\"ways-in\"><a class=\"btn pri wide\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -45,7 +45,7 @@ func welcome() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Sign up</a><p class=\"hint\">A new workspace for you and your team.</p></div><div class=\"ways-in\"><a class=\"btn wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Sign up</a><p class=\"hint\">Create a workspace for you and your team.</p></div><div class=\"ways-in\"><a class=\"btn wide\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -58,7 +58,7 @@ func welcome() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\">Log in</a><p class=\"hint\">You have an account.</p></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\">Log in</a><p class=\"hint\">Use your existing account.</p></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -188,7 +188,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 			t.Errorf("%s while it is stopped: status %d, Retry-After %q: %.300s", path, response.StatusCode, response.Header.Get("Retry-After"), answer)
 		}
 	}
-	if _, page := operator.look("/sessions?q=heron"); !strings.Contains(page, "The bucket that holds the originals does not answer") {
+	if _, page := operator.look("/sessions?q=heron"); !strings.Contains(page, "The bucket with the originals does not answer") {
 		t.Error("the search of sessions does not name the bucket")
 	}
 	if _, page := operator.look("/requests/" + request); strings.Count(page, "in a bucket that does not answer") != 2 {

@@ -82,7 +82,7 @@ func newPasswordForm(err error) passwordForm {
 // newDeleteForm is the form that deletes the account; refused is the reason why it can't be deleted.
 func newDeleteForm(keys string, err error, refused string) deleteForm {
 	form := deleteForm{
-		Password: components.FieldModel{Label: "Your password", Name: deletePassword, Hint: "If your account has none, leave this empty and log in again first."},
+		Password: components.FieldModel{Label: "Your password", Name: deletePassword, Hint: "If your account has no password, leave this empty and log in again first."},
 		Keys:     components.FieldModel{Label: "API keys that you created", Name: "keys", Value: keys},
 	}
 	form.Error = fieldErrors(renamed(err, deletePassword), &form.Password)
@@ -92,10 +92,10 @@ func newDeleteForm(keys string, err error, refused string) deleteForm {
 	return form
 }
 
-const operatorText = "You are an operator of this installation. Operators’ accounts stay, so that there always is one. Nothing was changed."
+const operatorText = "Operators’ accounts cannot be deleted, so that the installation always has one. Your account is unchanged."
 
 func onlyOwnerText(workspace string) string {
-	return "You are the only owner of " + workspace + ". Make another member an owner, or delete the workspace first. Nothing was changed."
+	return "You are the only owner of " + workspace + ". Make another member an owner, or delete the workspace first. Your account is unchanged."
 }
 
 // renamed returns a password error with the name of a form's password field.
@@ -134,7 +134,7 @@ func doneText(what, email string) string {
 	case "email":
 		return "Your address is now " + email + "."
 	case "ended":
-		return "The login has ended. Its next request is refused."
+		return "The login has ended."
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func view(model model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Account</h1><p>What you log in with, and where you are logged in. It is the same in all your workspaces.</p></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Account</h1><p>Your address, password and logins. They are the same in all your workspaces.</p></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -212,7 +212,7 @@ func view(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<div><button class=\"btn\" type=\"submit\">Change password</button></div></form></div></section><section class=\"card\" id=\"second-factor\"><header><h2>Second factor</h2></header><div class=\"b g\"><p>A code of an app on your phone, asked for after your password.</p><div><a class=\"btn\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<div><button class=\"btn\" type=\"submit\">Change password</button></div></form></div></section><section class=\"card\" id=\"second-factor\"><header><h2>Second factor</h2></header><div class=\"b g\"><p>A code from an app on your phone, asked for after your password.</p><div><a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -225,7 +225,7 @@ func view(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\">Second factor</a></div></div></section><section class=\"card\" id=\"passkeys\"><header><h2>Passkeys</h2></header><div class=\"b g\"><p>A key on a device of yours, in place of your password or after it.</p><div><a class=\"btn\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "\">Second factor</a></div></div></section><section class=\"card\" id=\"passkeys\"><header><h2>Passkeys</h2></header><div class=\"b g\"><p>A key on your device, instead of your password or after it.</p><div><a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -295,7 +295,7 @@ func view(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p>You are logged out everywhere and leave all your workspaces. What is archived there stays, and their audit logs keep what you did. This cannot be undone.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p>You are logged out everywhere and leave all your workspaces. Their archives and audit logs stay. This cannot be undone.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

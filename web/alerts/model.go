@@ -45,9 +45,9 @@ func newModel(found tenants.Alerting, who tenants.Principal, now time.Time) mode
 // settings fills the form of the settings with the input and its errors.
 func (m *model) settings(typed typedSettings, err error) {
 	m.From = components.FieldModel{Label: "Quiet from", Name: "quiet_from", Value: typed.From, Hint: "Leave both empty for no quiet hours."}
-	m.To = components.FieldModel{Label: "Quiet until", Name: "quiet_to", Value: typed.To, Hint: "Alerts of quiet hours arrive when they end."}
+	m.To = components.FieldModel{Label: "Quiet until", Name: "quiet_to", Value: typed.To, Hint: "Alerts from quiet hours are sent when they end."}
 	m.Zone = components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.Zone, Hint: "Such as Europe/Berlin or UTC."}
-	m.Percent = components.FieldModel{Label: "Failing requests, %", Name: "error_percent", Value: typed.Percent, Hint: "Of at least 20 requests in 5 minutes. A lower share alerts sooner."}
+	m.Percent = components.FieldModel{Label: "Failing requests, %", Name: "error_percent", Value: typed.Percent, Hint: "Counted over 5 minutes with at least 20 requests. A lower value alerts sooner."}
 	components.FieldErrors(err, &m.From, &m.To, &m.Zone, &m.Percent)
 }
 
@@ -103,7 +103,7 @@ type ruleModel struct {
 func newForm(m *model, id uuid.UUID, wanted tenants.WantedAlertChannel, err error) *formModel {
 	form := &formModel{ID: id, Kind: wanted.Kind, On: !wanted.Disabled, People: []components.Option{}}
 	form.Name = components.FieldModel{Label: "Name", Name: "name", Value: wanted.Name}
-	form.URL = components.FieldModel{Label: "URL", Name: "url", Value: wanted.URL, Hint: "It is stored sealed. Alerts are sent there with POST."}
+	form.URL = components.FieldModel{Label: "URL", Name: "url", Value: wanted.URL, Hint: "Stored encrypted. Alerts are sent there with POST."}
 	if id != uuid.Nil {
 		form.URL.Hint = "Leave it empty to keep the stored one."
 	}
@@ -154,10 +154,10 @@ func ruleWords() map[tenants.AlertRule][2]string {
 	return map[tenants.AlertRule][2]string{
 		tenants.AlertBudget:       {"Budgets", "Of API keys, members, projects and the workspace: at 50, 80 and 100 % of a day or month."},
 		tenants.AlertProviderKey:  {"Provider key rejected", "A provider answers 401 or 403 to a stored key."},
-		tenants.AlertErrorRate:    {"Requests fail", "More than the share set on this page."},
+		tenants.AlertErrorRate:    {"Requests fail", "When more fail than the share set on this page."},
 		tenants.AlertCompaction:   {"Compaction costs more than it saves", "Over 24 hours."},
 		tenants.AlertAccess:       {"New member or key", "Also new provider keys."},
-		tenants.AlertInstallation: {"Trouble of the installation", "The database, the archive or its jobs fail or are late. For operators only."},
+		tenants.AlertInstallation: {"Problems of the installation", "The database, the archive or its jobs fail or are late. For operators only."},
 	}
 }
 
@@ -195,7 +195,7 @@ func answerText(delivery tenants.AlertDelivery) string {
 func doneText(what string) string {
 	return map[string]string{
 		"saved": "The settings are saved.", "added": "The channel is added. Send a test now.", "changed": "The channel is saved.",
-		"removed": "The channel is removed, and its deliveries with it.", "tested": "The test was delivered.",
+		"removed": "The channel and its deliveries are removed.", "tested": "The test was delivered.",
 		"retried": "The alert is sent again within a few seconds.",
 	}[what]
 }

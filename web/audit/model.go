@@ -96,7 +96,7 @@ const (
 // kinds are the list's filters by subject.
 func kinds() []components.Option {
 	return []components.Option{
-		{Value: "", Label: "Everything but logins"},
+		{Value: "", Label: "All except logins"},
 		{Value: everything, Label: "Everything"},
 		{Value: "key", Label: "API keys"},
 		{Value: "provider_key", Label: "Provider keys"},

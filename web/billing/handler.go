@@ -66,11 +66,11 @@ func (h *Handler) lead(c echo.Context, who tenants.Principal, url string, err er
 			m.Problem = "This workspace has a subscription already. Change its plan with the button Manage at Stripe."
 		})
 	case errors.Is(err, tenants.ErrNotFound):
-		return h.page(c, who, http.StatusNotFound, func(m *model) { m.Problem = "Nothing was bought yet. Choose a plan first." })
+		return h.page(c, who, http.StatusNotFound, func(m *model) { m.Problem = "The workspace has no subscription yet. Choose a plan first." })
 	}
 	reference := h.failed(c, "lead to Stripe", err)
 	return h.page(c, who, http.StatusBadGateway, func(m *model) {
-		m.Problem = "Stripe did not answer, so nothing was changed. The proxy keeps working. Try again in a moment. Reference " + reference + "."
+		m.Problem = "Stripe did not answer, so your plan is unchanged. The proxy keeps working. Try again in a moment. Reference " + reference + "."
 	})
 }
 

@@ -34,7 +34,7 @@ func newModel(overview billing.Overview, now time.Time, zone *time.Location) mod
 	m := model{Overview: overview, Now: now, Included: overview.Quota}
 	m.State, m.Tag, m.Says = stateOf(overview, zone)
 	if expected, ok := overview.Forecast(now); ok {
-		m.Forecast = components.Count(expected) + " by " + components.DayIn(overview.To, zone) + " if the rest goes as it has so far"
+		m.Forecast = components.Count(expected) + " by " + components.DayIn(overview.To, zone) + " at the current rate"
 	}
 	m.fill()
 	return m
@@ -64,18 +64,18 @@ func stateOf(overview billing.Overview, zone *time.Location) (state, tag, says s
 	end := components.DayIn(overview.EndsAt, zone)
 	switch {
 	case overview.Plan == billing.Local:
-		return "Unlimited", "ok", "Billing is off here. Every workspace has everything, without a limit and without a bill."
+		return "Unlimited", "ok", "Billing is off here. Every workspace has all features, without limits and without a bill."
 	case overview.Status == billing.Canceled:
 		return "Free", "", "The subscription ended on " + end + "."
 	case overview.Plan == billing.Free:
-		return "Free", "", components.Count(billing.FreeExchanges) + " exchanges each month cost nothing. " +
+		return "Free", "", components.Count(billing.FreeExchanges) + " exchanges each month are free. " +
 			"Above them requests pass uncompressed; they are never blocked."
 	case overview.Status.Owes():
 		return "Past due", "bad", "A payment failed on " + components.DayIn(overview.PastDueSince, zone) + ". Stripe tries again; you can pay with another card at Stripe."
 	case !overview.EndsAt.IsZero():
-		return "Ends " + end, "warn", "It is canceled. Everything works until " + end + "; then the workspace is on the plan Free."
+		return "Ends " + end, "warn", "It is canceled. Everything works until " + end + ". Then the workspace is on the Free plan."
 	case overview.Status == billing.Trialing:
-		return "Trial", "ok", "The trial ends on " + components.DayIn(overview.TrialEnd, zone) + ". Until then nothing is paid."
+		return "Trial", "ok", "The trial ends on " + components.DayIn(overview.TrialEnd, zone) + ". You pay from then on."
 	case overview.Status == billing.Paused:
 		return "Paused", "warn", "The subscription is paused at Stripe."
 	}

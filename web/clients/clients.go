@@ -69,19 +69,19 @@ func agents() []Client {
 	return []Client{
 		{
 			ID: "connect", Title: "One command", Snippets: []Snippet{{ID: "shell", Text: `palimpsest connect claude-code --server {url} --key "$PALIMPSEST_KEY"`}},
-			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows what would change in the client’s own files, asks, and writes it; palimpsest disconnect takes it back.",
+			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows the changes to the client’s own files, asks, and writes them. palimpsest disconnect undoes them.",
 		},
 		{
 			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}, {ID: "foundry", Label: "Set up for Microsoft Foundry", Text: foundry}},
-			Hint: "No /v1 at the end. Behind a base URL of your own Claude Code turns three things off, and three variables turn them on again: ENABLE_TOOL_SEARCH looks tools of MCP servers up when they are needed, in place of sending all of them in every prompt; CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY lists the workspace’s models in /model; CLAUDE_CODE_ENABLE_FINE_GRAINED_TOOL_STREAMING streams long arguments of tools as they are written. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
+			Hint: "No /v1 at the end. With your own base URL Claude Code turns three features off, and three variables turn them on again: ENABLE_TOOL_SEARCH looks up tools of MCP servers when needed, instead of sending all of them in every prompt; CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY lists the workspace’s models in /model; CLAUDE_CODE_ENABLE_FINE_GRAINED_TOOL_STREAMING streams long arguments of tools as they are written. To keep these settings, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
 		},
 		{
 			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}, {ID: "built-in", Label: "With Codex’s own provider", Text: codexBuiltIn}},
-			Hint: "In your own config: a project’s config.toml cannot set model_provider. Codex reads the key from the environment variable PALIMPSEST_KEY. With Codex’s own provider it has OpenAI compact the history, which nobody can read afterwards, not even in the archive.",
+			Hint: "In your own config: a project’s config.toml cannot set model_provider. Codex reads the key from the environment variable PALIMPSEST_KEY. With Codex’s own provider OpenAI compacts the history, and the result is unreadable, even in the archive.",
 		},
 		{
 			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
-			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model {claude}, or choose with /model.",
+			Hint: "Keep the provider that you need. apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model {claude}, or choose with /model.",
 		},
 		{
 			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},
@@ -97,7 +97,7 @@ func agents() []Client {
 		},
 		{
 			ID: "cursor", Title: "Cursor", Snippets: []Snippet{{ID: "base-url", Label: "Cursor Settings → Models → API Keys → Override OpenAI Base URL", Text: `{url}/v1`}},
-			Hint: "Paste the API key into OpenAI API Key above it. Cursor sends such requests from its own servers, so the address must be one that they reach: a public https address, not 127.0.0.1. Only models that Cursor lets you use with your own key go through it.",
+			Hint: "Paste the API key into OpenAI API Key above it. Cursor sends such requests from its own servers, so use an address that they can reach: a public https address, not 127.0.0.1. Only models that Cursor lets you use with your own key go through it.",
 		},
 		{
 			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m {gpt} -b {url}/v1`}},
@@ -105,11 +105,11 @@ func agents() []Client {
 		},
 		{
 			ID: "copilot", Title: "GitHub Copilot CLI", Snippets: []Snippet{{ID: "shell", Text: copilot}},
-			Hint: "For a model of OpenAI’s set COPILOT_PROVIDER_TYPE to openai, COPILOT_PROVIDER_WIRE_API to responses, and COPILOT_MODEL to the model.",
+			Hint: "For a model from OpenAI, set COPILOT_PROVIDER_TYPE to openai, COPILOT_PROVIDER_WIRE_API to responses, and COPILOT_MODEL to the model.",
 		},
 		{
 			ID: "qwen-code", Title: "Qwen Code", Snippets: []Snippet{{ID: "shell", Text: qwenCode}},
-			Hint: "For a model of Anthropic’s set ANTHROPIC_BASE_URL, without /v1, ANTHROPIC_API_KEY and ANTHROPIC_MODEL in the same way, and start qwen --auth-type anthropic.",
+			Hint: "For a model from Anthropic, set ANTHROPIC_BASE_URL, without /v1, ANTHROPIC_API_KEY and ANTHROPIC_MODEL in the same way, and start qwen --auth-type anthropic.",
 		},
 	}
 }
@@ -125,7 +125,7 @@ func libraries() []Client {
 			ID: "agent-sdk", Title: "Claude Agent SDK", Snippets: []Snippet{
 				{ID: "js", Label: "JavaScript", Text: agentSDKJS}, {ID: "python", Label: "Python", Text: agentSDKPython},
 			},
-			Hint: "It runs Claude Code, and its sessions are listed as that.",
+			Hint: "It runs Claude Code, so its sessions are listed as Claude Code.",
 		},
 		{
 			ID: "langchain", Title: "LangChain", Snippets: []Snippet{
@@ -147,7 +147,7 @@ func libraries() []Client {
 		},
 		{
 			ID: "curl", Title: "curl", Snippets: []Snippet{{ID: "shell", Text: curl}},
-			Hint: "The response header X-Palimpsest-Tokens-Saved says what was saved.",
+			Hint: "The response header X-Palimpsest-Tokens-Saved shows the savings.",
 		},
 		{
 			ID: "recall", Title: "Recall tools (MCP)", Snippets: []Snippet{
@@ -158,7 +158,7 @@ func libraries() []Client {
 				{ID: "droid", Label: "Droid", Text: recallDroid}, {ID: "qwen-code", Label: "Qwen Code", Text: recallQwen},
 				{ID: "continue", Label: "~/.continue/config.yaml", Text: recallContinue},
 			},
-			Hint: "Beside the set-up of the client itself: the model gets recall_search and recall_get, which find and read what was shortened in its prompt.",
+			Hint: "In addition to the client’s own set-up: the model gets recall_search and recall_get, which find and read the originals of shortened turns.",
 		},
 	}
 }

@@ -43,9 +43,9 @@ func MailsKept() templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 string
-		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(" No mail server is set here: the program’s log says where to read it.")
+		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(" No mail server is configured, so read the mail where the program’s log says.")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/parts.templ`, Line: 13, Col: 107}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/parts.templ`, Line: 13, Col: 115}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 		if templ_7745c5c3_Err != nil {
@@ -1238,7 +1238,7 @@ func NetOfRequest(micro int64, reach bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if reach {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<span class=\"tag info\" title=\"Longer than the model takes: it could not have been sent as it came, so no money is claimed\">reach</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<span class=\"tag info\" title=\"Too long for the model. No money is claimed, because the request could not have been sent without compression\">kept alive</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2538,9 +2538,9 @@ func Locked(role tenants.Role, what string) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			var templ_7745c5c3_Var139 string
-			templ_7745c5c3_Var139, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("As %s you can look, not change. Ask an admin of the workspace to change %s.", RoleName(role), what))
+			templ_7745c5c3_Var139, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("As %s you can view this page but not change it. Ask an admin of the workspace to change %s.", RoleName(role), what))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/parts.templ`, Line: 320, Col: 116}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/parts.templ`, Line: 320, Col: 132}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var139))
 			if templ_7745c5c3_Err != nil {

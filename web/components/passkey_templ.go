@@ -182,20 +182,20 @@ func Passkey(model PasskeyModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</p><p class=\"error\" role=\"alert\" data-say=\"ended\" hidden>No passkey answered: it was called off, or took too long. Try again. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</p><p class=\"error\" role=\"alert\" data-say=\"ended\" hidden>No passkey answered. It was canceled or took too long. Try again. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var12 string
 		templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(model.Instead)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/passkey.templ`, Line: 27, Col: 140}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `components/passkey.templ`, Line: 27, Col: 137}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</p><p class=\"error\" role=\"alert\" data-say=\"known\" hidden>This device has a passkey for your account already. Nothing was changed.</p><p class=\"error\" role=\"alert\" data-say=\"elsewhere\" hidden>Passkeys are for ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</p><p class=\"error\" role=\"alert\" data-say=\"known\" hidden>This device already has a passkey for your account.</p><p class=\"error\" role=\"alert\" data-say=\"elsewhere\" hidden>Passkeys are for ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -10,7 +10,7 @@ type StarModel struct {
 
 func (m StarModel) words() string {
 	if m.Starred {
-		return "Starred by you. Click to take the star away."
+		return "Starred by you. Click to remove the star."
 	}
-	return "Star, for yourself. Starred sessions have a list of their own."
+	return "Star for yourself. Starred sessions have their own list."
 }

@@ -187,7 +187,7 @@ func Steps(model StepsModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<b>Create an API key</b> <span>Clients reach this proxy with it.</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<b>Create an API key</b> <span>Clients use it to reach this proxy.</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -294,7 +294,7 @@ func Steps(model StepsModel) templ.Component {
 				}
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<b>Send a request</b> <span>It is listed here when it arrives.</span> <span class=\"live\" role=\"status\"><span class=\"dot\"></span>Listening</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<b>Send a request</b> <span>It appears here when it arrives.</span> <span class=\"live\" role=\"status\"><span class=\"dot\"></span>Listening</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -5,7 +5,7 @@ func LevelWords(level int) string {
 	return [4]string{
 		"Everything, as the client sent it.",
 		"Tool results cut to their first 200 characters.",
-		"The first sentences of the turn.",
+		"Only the first sentences of the turn.",
 		"One line for a block of turns.",
 	}[level]
 }

@@ -32,7 +32,7 @@ func Terms() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<button class=\"btn sm ghost\" type=\"button\" popovertarget=\"terms\" aria-label=\"What these words mean\" title=\"What these words mean\" data-testid=\"terms\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<button class=\"btn sm ghost\" type=\"button\" popovertarget=\"terms\" aria-label=\"Words on this page\" title=\"Words on this page\" data-testid=\"terms\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -71,7 +71,7 @@ func TermsText() templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div popover id=\"terms\" class=\"claims\" role=\"dialog\" aria-labelledby=\"terms-title\" data-testid=\"terms-text\"><h3 id=\"terms-title\">What these words mean</h3><dl><dt>Compaction</dt><dd>The oldest turns of a long prompt are replaced by shorter forms. Every original stays in the archive.</dd><dt>Thread</dt><dd>One line of history in a session. Each subagent has its own.</dd><dt>Turn</dt><dd>What the model said, the messages before it, and the results of its tool calls.</dd><dt>Levels</dt><dd>How much of a turn is sent:<ul class=\"level-names\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div popover id=\"terms\" class=\"claims\" role=\"dialog\" aria-labelledby=\"terms-title\" data-testid=\"terms-text\"><h3 id=\"terms-title\">Words on this page</h3><dl><dt>Compaction</dt><dd>The oldest turns of a long prompt are replaced by shorter forms. Every original stays in the archive.</dd><dt>Thread</dt><dd>One history in a session. Each subagent has its own.</dd><dt>Turn</dt><dd>An answer of the model, the messages before it, and the results of its tool calls.</dd><dt>Levels</dt><dd>How much of a turn is sent:<ul class=\"level-names\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

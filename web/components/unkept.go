@@ -10,7 +10,7 @@ import (
 // some of its keys. It returns "" if all requests are kept.
 func Unkept(settings tenants.DataSettings, keys []tenants.APIKey) string {
 	if settings.NoStore {
-		return "This workspace keeps figures only: nothing that is said is archived or compressed, and its requests make no session."
+		return "This workspace keeps figures only: conversations are not archived or compressed, and requests create no session."
 	}
 	var names []string
 	for i := range keys {
@@ -22,9 +22,9 @@ func Unkept(settings tenants.DataSettings, keys []tenants.APIKey) string {
 	case 0:
 		return ""
 	case 1:
-		return "The key " + names[0] + " keeps figures only: nothing that is said with it is archived or compressed, and its requests make no session."
+		return "The key " + names[0] + " keeps figures only: its conversations are not archived or compressed, and its requests create no session."
 	default:
 		last := len(names) - 1
-		return "The keys " + strings.Join(names[:last], ", ") + " and " + names[last] + " keep figures only: nothing that is said with them is archived or compressed, and their requests make no session."
+		return "The keys " + strings.Join(names[:last], ", ") + " and " + names[last] + " keep figures only: their conversations are not archived or compressed, and their requests create no session."
 	}
 }

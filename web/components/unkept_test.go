@@ -22,14 +22,14 @@ func TestUnkeptNamesTheKeysThatKeepNothing(t *testing.T) {
 		want     string
 	}{
 		{keys: []tenants.APIKey{keeping, revoked}, want: ""},
-		{keys: []tenants.APIKey{keeping, key("ci")}, want: "The key ci keeps figures only: nothing that is said with it is archived or compressed, and its requests make no session."},
+		{keys: []tenants.APIKey{keeping, key("ci")}, want: "The key ci keeps figures only: its conversations are not archived or compressed, and its requests create no session."},
 		{
 			keys: []tenants.APIKey{key("ci"), revoked, key("evals"), key("nightly")},
-			want: "The keys ci, evals and nightly keep figures only: nothing that is said with them is archived or compressed, and their requests make no session.",
+			want: "The keys ci, evals and nightly keep figures only: their conversations are not archived or compressed, and their requests create no session.",
 		},
 		{
 			settings: tenants.DataSettings{NoStore: true}, keys: []tenants.APIKey{key("ci")},
-			want: "This workspace keeps figures only: nothing that is said is archived or compressed, and its requests make no session.",
+			want: "This workspace keeps figures only: conversations are not archived or compressed, and requests create no session.",
 		},
 	} {
 		if got := components.Unkept(test.settings, test.keys); got != test.want {

@@ -47,9 +47,9 @@ func newModel(now time.Time) model {
 
 func newStartForm(err error) form { return newForm("", err) }
 
-func newConfirmForm(err error) form { return newForm("The six digits that the app shows now.", err) }
+func newConfirmForm(err error) form { return newForm("The six digits shown in the app now.", err) }
 
-func newChangeForm(err error) form { return newForm("Of your app, or a recovery code.", err) }
+func newChangeForm(err error) form { return newForm("From your app, or a recovery code.", err) }
 
 func newForm(hint string, err error) form {
 	made := form{
@@ -65,7 +65,7 @@ func newForm(hint string, err error) form {
 
 func doneText(what string) string {
 	if what == "off" {
-		return "The second factor is off, and your other logins have ended. Your password alone logs you in."
+		return "The second factor is off, and your other logins have ended. You log in with your password alone."
 	}
 	return ""
 }

@@ -34,7 +34,7 @@ func view(model model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Second factor</h1><p>A code of an app on your phone, asked for after your password. A person who learns your password cannot log in with it alone.</p></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Second factor</h1><p>A code from an app on your phone, asked for after your password, so that your password alone is not enough to log in.</p></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -161,7 +161,7 @@ func confirm(model model) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"card\" id=\"app\"><header><h2>Authenticator app</h2><span class=\"tag warn\" data-testid=\"state\">waits for a code</span></header><div class=\"b g\"><p>Scan this with the app, or type the secret into it. Then type the code that it shows. The secret waits for 15 minutes.</p><img class=\"qr\" src=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"card\" id=\"app\"><header><h2>Authenticator app</h2><span class=\"tag warn\" data-testid=\"state\">waits for a code</span></header><div class=\"b g\"><p>Scan this with the app, or type the secret into it. Then type the code from the app. The secret is valid for 15 minutes.</p><img class=\"qr\" src=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -326,7 +326,7 @@ func change(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">New recovery codes</button> <button class=\"btn dan\" type=\"submit\">Switch off</button></div><p class=\"hint\">New recovery codes end those before. Switching off ends your other logins.</p></form></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\">New recovery codes</button> <button class=\"btn dan\" type=\"submit\">Switch off</button></div><p class=\"hint\">New recovery codes replace the old ones. Switching off ends your other logins.</p></form></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -371,7 +371,7 @@ func recovery(codes []string) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "Keep these where you keep passwords. They are shown once, and take the place of those before. Each logs you in once when your app is not at hand.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "Keep these where you keep passwords. They are shown once and replace the old ones. Each logs you in once if you don’t have your app.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -28,10 +28,10 @@ type codeModel struct {
 // codeForm returns the form with the errors of the last answer.
 func codeForm(passkeys tenants.Passkeys, factors tenants.Factors, next string, err error) codeModel {
 	model := codeModel{
-		Code: components.FieldModel{Label: "Code", Name: "code", Hint: "The six digits that your app shows, or one of your recovery codes."}, Next: next,
+		Code: components.FieldModel{Label: "Code", Name: "code", Hint: "The six digits shown in your app, or one of your recovery codes."}, Next: next,
 	}
 	if !factors.App {
-		model.Code = components.FieldModel{Label: "Recovery code", Name: "code", Hint: "One of those that you were shown with your first passkey."}
+		model.Code = components.FieldModel{Label: "Recovery code", Name: "code", Hint: "One of the codes shown with your first passkey."}
 	}
 	if factors.Passkeys > 0 && passkeys.IsOn() {
 		model.Passkey = &components.PasskeyModel{

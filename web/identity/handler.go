@@ -68,7 +68,7 @@ func (h *Handler) SignUp(c echo.Context) error {
 func (h *Handler) LogInForm(c echo.Context) error {
 	form := h.logInForm("", c.QueryParam("next"), nil)
 	if c.QueryParam("done") == late {
-		form.Error = "The code did not come in time. Log in again."
+		form.Error = "The code came too late. Log in again."
 	}
 	return layout.Plain(c, http.StatusOK, logInTitle, logInView(form, done(c.QueryParam("done"))))
 }

@@ -123,7 +123,7 @@ func (h *Handler) Confirm(c echo.Context) error {
 
 // ended shows that a link is no longer valid, and how to get another.
 func ended(c echo.Context, what askModel) error {
-	return layout.Plain(c, http.StatusGone, "Link has ended", endedView(what))
+	return layout.Plain(c, http.StatusGone, "Link no longer works", endedView(what))
 }
 
 // from returns a request's context with its source, for a person who is not known yet.

@@ -36,7 +36,7 @@ func resetAsk() askModel {
 func verifyAsk() askModel {
 	return askModel{
 		Title: verifyTitle, Path: paths.Verify, Button: "Send link",
-		Text:     "The link in the mail to your address proves that it is yours. Ask for another one here. It works once, within 24 hours.",
+		Text:     "Open the link in our mail to verify your address. Ask for another link here. It works once, within 24 hours.",
 		SentText: "If an account has this address and it is not verified, a mail with the link is on its way.",
 	}
 }

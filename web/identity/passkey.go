@@ -59,7 +59,7 @@ func (h *Handler) note(c echo.Context, err error) {
 // passkeyText explains a refused passkey and names the alternative.
 func passkeyText(err error, instead string) string {
 	if errors.Is(err, tenants.ErrPasskeyCopied) {
-		return "A copy of this passkey was used, so it logs nobody in any more. Log in with your password and a recovery code, then remove it from your account."
+		return "This passkey is blocked because a copy of it was used. Log in with your password and a recovery code, then remove it from your account."
 	}
 	return "The passkey was not accepted. Try again, or " + instead + "."
 }

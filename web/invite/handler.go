@@ -103,7 +103,7 @@ func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Princip
 	return model{
 		Invitation: invitation, Secret: c.Param("secret"), LoggedIn: who.User.Email,
 		Password:  components.FieldModel{Label: "Password", Name: "password", Hint: tenants.PasswordHint()},
-		Workspace: components.FieldModel{Label: "Workspace of your own", Name: "workspace", Hint: "Optional. Leave it empty to join only."},
+		Workspace: components.FieldModel{Label: "Your own workspace", Name: "workspace", Hint: "Optional. Leave it empty to join only."},
 	}
 }
 

@@ -61,7 +61,7 @@ func (m *model) count() int {
 // words returns the number of matches for screen readers.
 func (m *model) words() string {
 	if m.count() == 0 {
-		return "Nothing matches"
+		return "No matches"
 	}
 	return components.Plural(int64(m.count()), "result")
 }
@@ -98,7 +98,7 @@ func pagesOf(who tenants.Principal, query string) group {
 		needs tenants.Permission
 		item
 	}{
-		{tenants.ManageSettings, item{"Who may read text", "Settings", paths.Settings + "#reading", "settings privacy reading time zone"}},
+		{tenants.ManageSettings, item{"Who can read conversations", "Settings", paths.Settings + "#reading", "settings privacy reading time zone"}},
 		{tenants.ManageSettings, item{"Retention", "Settings", paths.Settings + "#retention", "settings keep days delete old"}},
 		{tenants.ManageSettings, item{"Export the workspace", "Settings", paths.Settings + "#export", "settings download archive file data"}},
 		{tenants.DeleteWorkspace, item{"Delete the workspace", "Settings", paths.Settings + "#delete", "settings remove everything close"}},

@@ -74,8 +74,8 @@ func newForm(typed url.Values, err error) *formModel {
 // editForm returns the form to change a key.
 func editForm(key tenants.APIKey, zone *time.Location, typed url.Values, err error) *formModel {
 	form := &formModel{
-		Title: "Edit " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
-		Expiries: append([]components.Option{{Value: keepExpiry, Label: "as it is: " + endOf(key, zone)}}, expiries()...),
+		Title: "Edit " + key.Name, Subtitle: "Changes apply to requests within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
+		Expiries: append([]components.Option{{Value: keepExpiry, Label: "unchanged: " + endOf(key, zone)}}, expiries()...),
 	}
 	if typed == nil {
 		typed = valuesOf(key)
@@ -98,28 +98,28 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 	field := func(name, label, hint string) components.FieldModel {
 		return components.FieldModel{Label: label, Name: name, Value: typed.Get(name), Hint: hint}
 	}
-	f.Name = field("name", "Name", "What will use it: laptop, ci-agents.")
+	f.Name = field("name", "Name", "The device or program that uses it: laptop, ci-agents.")
 	f.Expiry = field("expiry", "Expires", "")
 	f.Texts = []components.FieldModel{
-		field("allowed_models", "Models", "Names or patterns with *, separated by commas: claude-*, gpt-5.5. Empty: all."),
-		field("allowed_endpoints", "Endpoints", "Paths or patterns: /v1/messages*. Empty: all."),
-		field("allowed_ips", "Addresses", "Addresses or networks of clients: 203.0.113.7, 10.0.0.0/8. Empty: all."),
+		field("allowed_models", "Models", "Names or patterns with *, separated by commas: claude-*, gpt-5.5. Leave it empty to allow all."),
+		field("allowed_endpoints", "Endpoints", "Paths or patterns: /v1/messages*. Leave it empty to allow all."),
+		field("allowed_ips", "Addresses", "IP addresses or networks of clients: 203.0.113.7, 10.0.0.0/8. Leave it empty to allow all."),
 	}
-	f.Texts = append(f.Texts, field("browser_origins", "Browser origins", "Pages that may read answers in a browser: https://chat.example.com. Anyone who opens such a page can copy the key that it uses. Empty: the workspace’s."))
+	f.Texts = append(f.Texts, field("browser_origins", "Browser origins", "Websites whose scripts may use the key: https://chat.example.com. Anyone who opens such a page can copy the key. Leave it empty to use the workspace’s list."))
 	f.Numbers = nil
 	for _, limit := range tenants.QuotaLimits() {
 		f.Numbers = append(f.Numbers, field(limit.Name, limit.Label, limit.Hint))
 	}
 	f.Checks = []checkModel{
 		{Name: "lock_overrides", Value: "yes", Label: "Lock overrides", Hint: "Request headers may not change pipeline or provider.", On: typed.Has("lock_overrides")},
-		{Name: "no_store", Value: "yes", Label: "Keep figures only", Hint: "Nothing that is said with this key is archived or searched, and so nothing is compressed.", On: typed.Has("no_store")},
-		{Name: "allow_unpriced", Value: "yes", Label: "Allow what has no price", Hint: "Else a key with a budget refuses models and endpoints whose price is not known.", On: typed.Has("allow_unpriced")},
+		{Name: "no_store", Value: "yes", Label: "Keep figures only", Hint: "Conversations with this key are not archived or searched, so they are not compressed either.", On: typed.Has("no_store")},
+		{Name: "allow_unpriced", Value: "yes", Label: "Allow models without a price", Hint: "Otherwise a key with a budget refuses models and endpoints without a known price.", On: typed.Has("allow_unpriced")},
 	}
-	f.Private = field("private_base_url", "Private addresses", "Whether X-Palimpsest-Base-Url may name one, where this installation allows private addresses.")
+	f.Private = field("private_base_url", "Private addresses", "Whether X-Palimpsest-Base-Url may name a private address, if this installation allows them.")
 	f.Privates = []components.Option{
 		{Value: "", Label: "If the person behind the key may manage provider keys"}, {Value: "yes", Label: "Allowed"}, {Value: "no", Label: "Not allowed"},
 	}
-	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Leave it empty for none.")
+	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that override the workspace’s pipeline. Leave it empty to use the workspace’s.")
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	if !is {
 		return f

@@ -83,7 +83,7 @@ func formDialog(form *formModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " data-testid=\"advanced\"><summary>Advanced: what it may use, and how much</summary><div class=\"g\"><p class=\"hint\"><a class=\"link\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " data-testid=\"advanced\"><summary>Advanced: permissions and limits</summary><div class=\"g\"><p class=\"hint\"><a class=\"link\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -96,7 +96,7 @@ func formDialog(form *formModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\" hx-boost=\"false\">What each of these does</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\" hx-boost=\"false\">How these settings work</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -424,7 +424,7 @@ func rotateDialog(rotate *rotateModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-rotate", "Rotate "+rotate.Name, "The key gets another secret, which is shown once. Its limits, its budget and its name stay.", paths.Keys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-rotate", "Rotate "+rotate.Name, "The key gets a new secret, shown once. Its name, limits and budget stay.", paths.Keys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

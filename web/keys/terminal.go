@@ -126,7 +126,7 @@ func (h *Terminal) decision(c echo.Context, who tenants.Principal, login tenants
 	if own := c.RealIP(); tenants.PlaceText(own) != tenants.PlaceText(login.From) {
 		model.Elsewhere = own
 	}
-	model.Workspace = components.FieldModel{Label: "Workspace", Name: "workspace", Value: c.FormValue("workspace"), Hint: "The terminal can use its models and read its sessions, as far as you can."}
+	model.Workspace = components.FieldModel{Label: "Workspace", Name: "workspace", Value: c.FormValue("workspace"), Hint: "The terminal can use its models and read its sessions, with your rights."}
 	if model.Workspace.Value == "" {
 		model.Workspace.Value = who.Workspace.ID.String()
 	}

@@ -36,7 +36,7 @@ func view(model model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>API keys</h1><p>Keys let clients reach this workspace’s proxy. Provider keys are kept separately under Providers.</p></div><div class=\"acts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>API keys</h1><p>Clients use these keys to reach this workspace’s proxy. Keys of model providers are under Providers.</p></div><div class=\"acts\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -130,7 +130,7 @@ func view(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " is saved. It holds for every request within two seconds.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " is saved. Changes apply to requests within two seconds.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -226,14 +226,14 @@ func view(model model) templ.Component {
 			}
 		} else {
 			if model.UsageFailed != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<p class=\"b hint\" data-testid=\"failed\">How many requests each had did not load. The keys work. Reference <code>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<p class=\"b hint\" data-testid=\"failed\">The request counts did not load. The keys work. Reference <code>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var10 string
 				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(model.UsageFailed)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/view.templ`, Line: 55, Col: 134}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/view.templ`, Line: 55, Col: 126}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 				if templ_7745c5c3_Err != nil {
@@ -253,7 +253,7 @@ func view(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</section><section class=\"card\" id=\"clients\"><header><h2>Set up a client</h2><span class=\"sub\">Point the base URL here; nothing else changes. PALIMPSEST_KEY holds the key.</span></header><div class=\"b g\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</section><section class=\"card\" id=\"clients\"><header><h2>Set up a client</h2><span class=\"sub\">Change the base URL and the key. PALIMPSEST_KEY holds the key.</span></header><div class=\"b g\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1421,7 +1421,7 @@ func createdDialog(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 114, "Copy key</button></div><p class=\"hint\">The set-ups below hold the key; close this and they name it PALIMPSEST_KEY.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 114, "Copy key</button></div><p class=\"hint\">The set-ups below contain the key. After you close this dialog, they show PALIMPSEST_KEY instead.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -115,7 +115,7 @@ func everywhere(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</button></div><div class=\"db\"><table class=\"tbl\" data-here hidden><caption>On this page</caption> <tbody></tbody></table><table class=\"tbl\"><caption>Everywhere</caption> <tbody><tr><th scope=\"row\"><kbd data-palette-key>Ctrl K</kbd></th><td>Search or jump to</td></tr><tr><th scope=\"row\"><kbd>/</kbd></th><td>Search this list</td></tr><tr><th scope=\"row\"><kbd>?</kbd></th><td>Show this</td></tr>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</button></div><div class=\"db\"><table class=\"tbl\" data-here hidden><caption>On this page</caption> <tbody></tbody></table><table class=\"tbl\"><caption>Everywhere</caption> <tbody><tr><th scope=\"row\"><kbd data-palette-key>Ctrl K</kbd></th><td>Search or jump to</td></tr><tr><th scope=\"row\"><kbd>/</kbd></th><td>Search this list</td></tr><tr><th scope=\"row\"><kbd>?</kbd></th><td>Show these shortcuts</td></tr>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -166,7 +166,7 @@ func everywhere(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "\"><button class=\"btn\" type=\"button\" data-live-show hidden></button></div><div class=\"live-note\" role=\"alert\"><div class=\"gone\" data-gone hidden><span><b data-gone-title></b> What you typed is still here.</span> <button class=\"btn\" type=\"button\" data-gone-again>Try again</button></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "\"><button class=\"btn\" type=\"button\" data-live-show hidden></button></div><div class=\"live-note\" role=\"alert\"><div class=\"gone\" data-gone hidden><span><b data-gone-title></b> Your input is still here.</span> <button class=\"btn\" type=\"button\" data-gone-again>Try again</button></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

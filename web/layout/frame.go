@@ -133,7 +133,7 @@ func (f Frame) entries() []entry {
 func (f Frame) docs() string {
 	name := map[Section]string{
 		Overview: "compaction#in-one-paragraph", Sessions: "compaction#the-levels", Requests: "requests", Spend: "spend", Pipeline: "compaction", Patterns: "memory#patterns",
-		Keys: "api-keys", Providers: "providers", Members: "data#who-may-read-what-was-said", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Alerts: "alerts", Account: "sign-on",
+		Keys: "api-keys", Providers: "providers", Members: "data#who-can-read-conversations", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Alerts: "alerts", Account: "sign-on",
 		Operator: "operations#operators",
 	}[f.Section]
 	if name == "" {

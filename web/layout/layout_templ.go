@@ -895,7 +895,7 @@ func unverified(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, " to verify that the address is yours. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 82, " to verify your address. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -906,9 +906,9 @@ func unverified(frame Frame) templ.Component {
 			}
 		}
 		var templ_7745c5c3_Var41 string
-		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(" Everything works meanwhile; but a link to set a new password would go there, too.")
+		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(" Everything works until then, but make sure that the address is yours, because password resets go there too.")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/layout.templ`, Line: 192, Col: 89}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout/layout.templ`, Line: 192, Col: 115}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 		if templ_7745c5c3_Err != nil {
@@ -1245,7 +1245,7 @@ func demoLabel(frame Frame) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if frame.demo != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<span class=\"tag warn\" data-testid=\"demo\" title=\"Everything here was made up by palimpsest demo\">Demo data</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<span class=\"tag warn\" data-testid=\"demo\" title=\"palimpsest demo invented all data here\">Demo data</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

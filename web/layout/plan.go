@@ -37,7 +37,7 @@ func (f Frame) warning() string {
 	case !is:
 		return ""
 	case warning.Reason == tenants.QuotaUsed:
-		return "This month’s " + components.Count(f.plan.Quota) + " exchanges of the plan Free are used up. Until " + day +
+		return "The " + components.Count(f.plan.Quota) + " exchanges of the Free plan are used up for this month. Until " + day +
 			" requests pass uncompressed; they are never blocked."
 	case warning.Now:
 		return "A payment failed. Since " + day + " requests pass uncompressed; they are never blocked."

@@ -79,7 +79,7 @@ func newModel(who tenants.Principal, members []tenants.Member, invitations []ten
 // roles are the roles that a person with a role may give to others.
 func roles(by tenants.Role) []components.Option {
 	descriptions := map[tenants.Role]string{
-		tenants.Owner: "everything", tenants.Admin: "all but billing and deletion", tenants.Regular: "own keys, all metrics, sessions",
+		tenants.Owner: "everything", tenants.Admin: "all except billing and deletion", tenants.Regular: "own keys, all metrics, sessions",
 		tenants.Viewer: "metrics, sessions without text", tenants.Billing: "metrics and invoices",
 	}
 	var options []components.Option
@@ -94,7 +94,7 @@ func roles(by tenants.Role) []components.Option {
 // newForm returns the form with the input and its errors.
 func newForm(emails string, role tenants.Role, err error) *formModel {
 	form := &formModel{
-		Email: components.FieldModel{Label: "E-mail", Name: "email", Value: emails, Hint: "Several: with commas or spaces between them."},
+		Email: components.FieldModel{Label: "E-mail", Name: "email", Value: emails, Hint: "Separate several addresses by commas or spaces."},
 		Role:  components.FieldModel{Label: "Role", Name: "role", Value: string(role)},
 	}
 	components.FieldErrors(err, &form.Email, &form.Role)
@@ -122,8 +122,8 @@ func newRemove(member tenants.Member, typed, keys, wrong string) *removeModel {
 // done confirms a change.
 func done(what string) string {
 	return map[string]string{
-		"revoked": "The invitation is revoked. Its link lets nobody in.",
-		"role":    "The role is changed, from their next click on.",
+		"revoked": "The invitation is revoked. Its link no longer works.",
+		"role":    "The role is changed. It applies from their next click.",
 		"removed": "The member is removed. Their logins here have ended.",
 	}[what]
 }

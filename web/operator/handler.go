@@ -155,7 +155,7 @@ type dialogModel struct {
 func newDialog(workspace tenants.OperatedWorkspace, reason, typed string, err error) *dialogModel {
 	dialog := &dialogModel{
 		Workspace: workspace,
-		Reason:    components.FieldModel{Label: "Reason", Name: "reason", Value: reason, Hint: "Its members read it, and it stays in both logs."},
+		Reason:    components.FieldModel{Label: "Reason", Name: "reason", Value: reason, Hint: "Shown to its members and kept in both logs."},
 		Confirm:   components.FieldModel{Label: "Type " + workspace.Name + " to confirm", Name: "confirm", Value: typed},
 	}
 	components.FieldErrors(err, &dialog.Reason, &dialog.Confirm)

@@ -159,13 +159,13 @@ func hindranceReason(reason string) string {
 	case "pinned_turns":
 		return "Pinned turns take most of the prompt. Unpin some of them."
 	case "provider_compaction":
-		return "A compaction of the provider’s own stands in the prompt. What precedes it stays."
+		return "The prompt holds a compaction made by the provider. Everything before it must stay."
 	case "unanswered_calls":
-		return "Tool calls without a result stand in the prompt. They stay as they are."
+		return "The prompt has tool calls without a result. They must stay as they are."
 	case "tool_loop_opener":
 		return "The turn that opens the running tool loop is too large. The model requires it."
 	case "typed_message":
-		return "The newest message that a person typed takes most of the prompt. It stays as it is."
+		return "The newest typed message takes most of the prompt. Compression never touches it."
 	case "context_window":
 		return "The context window that the pipeline sets is too small for what these prompts need. Raise contextWindow, or set it to auto."
 	case "answer_reserve":
@@ -173,7 +173,7 @@ func hindranceReason(reason string) string {
 	case "kept_messages":
 		return "The client sends messages that must stay as they are, such as tools it adds. Check whether the client is new."
 	default:
-		return "What is never compressed is larger than the target allows. Keep fewer turns verbatim, or allow deeper levels."
+		return "The turns kept verbatim are larger than the target allows. Keep fewer turns verbatim, or allow deeper levels."
 	}
 }
 
@@ -323,7 +323,7 @@ func (h *Handler) narrowed(ctx context.Context, who tenants.Principal, m *model)
 	}
 	one := item{
 		Dot: "warn", Title: "Memory stays inside its session now", Since: at,
-		Text: "Earlier sessions of the same API key no longer come back, so that nobody’s words reach someone else. If each person has their own key, choose Person. Changed:",
+		Text: "Messages of earlier sessions no longer come back, because several people may share an API key. If each person has their own key, choose Person. Changed:",
 	}
 	one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(scopeSetting))
 	m.Attention = append(m.Attention, one)
@@ -355,9 +355,9 @@ func noticeTitle(notice cost.Notice) string {
 	case cost.NoticeLoss:
 		return fmt.Sprintf("%s cost %s more than compression saved", sessions, components.Money(-notice.Net))
 	case cost.NoticeTruncated:
-		return sessions + " reached terminal truncation"
+		return sessions + " had turns cut off"
 	case cost.NoticeIncomplete:
-		return "Compactions of " + sessions + " lost something"
+		return "Compactions of " + sessions + " lost details"
 	default:
 		return sessions + " compressed many times"
 	}
@@ -373,15 +373,15 @@ func noticeText(notice cost.Notice) string {
 	switch notice.Kind {
 	case cost.NoticeLoss:
 		if notice.Epochs == 0 {
-			return "Most of it: “" + title + "”. Nothing was compacted there: what was put back into its prompts, summaries and embeddings cost more than they saved."
+			return "Most of it: “" + title + "”. It had no compaction: restored messages, summaries and embeddings cost more than they saved."
 		}
-		return "Most of it: “" + title + "”. Each compaction rewrote the provider’s cache; a higher target makes fewer."
+		return "Most of it: “" + title + "”. Each compaction rewrote the provider’s cache. A higher target makes fewer compactions."
 	case cost.NoticeTruncated:
 		return "“" + title + "”. The originals are in the archive."
 	case cost.NoticeIncomplete:
-		return fmt.Sprintf("“%s”: %s neither in the prompt nor named there for recall. The session’s page says which. A higher target keeps more.", title, components.Plural(int64(notice.Epochs), "thing"))
+		return fmt.Sprintf("“%s”: %s neither in the prompt nor available to recall. The session’s page lists them. A higher target keeps more.", title, components.Plural(int64(notice.Epochs), "detail"))
 	default:
-		return fmt.Sprintf("“%s”, %s. What was said first is known to the model by its shortest form only.", title, components.Plural(int64(notice.Epochs), "compaction"))
+		return fmt.Sprintf("“%s”, %s. The model has the oldest turns in their shortest form only.", title, components.Plural(int64(notice.Epochs), "compaction"))
 	}
 }
 

@@ -36,17 +36,17 @@ func questions() []question {
 	return []question{
 		{
 			Name: "trigger", Title: "Compress old turns", Options: ipc.Triggers(),
-			Note: "On 20 recorded sessions in a window of a million tokens, Spend less cost 65.8 % less than no compression, and its prompts held 96.5 % of the names that the next steps took up. " +
-				"Only near the limit cost as much, and held all of them. Every original stays in the archive, and the model can recall it.", Setting: triggerSetting, paths: []string{triggerSetting},
+			Note: "In a test with 20 recorded sessions and a window of a million tokens, “As soon as it saves money” cost 65.8 % less than no compression, and prompts still had 96.5 % of the names that later steps used. " +
+				"“Only near the limit” saved no money and kept all of the names. Every original stays in the archive, and the model can recall it.", Setting: triggerSetting, paths: []string{triggerSetting},
 			holds:  func(config pipeline.Config) string { return pipeline.SettingsOf[ipc.Config](config).Trigger },
 			choose: func(config *pipeline.Config, value string) { pipeline.Change[ipc.Config](config).Trigger = value },
 		},
 		{
-			Name: "memory", Title: "Bring back what was said earlier", Setting: scopeSetting, paths: []string{scopeSetting, compactionbridge.Name + ".scope"},
-			Note: "Two end users that an application names share nothing either way.",
+			Name: "memory", Title: "Bring back earlier messages", Setting: scopeSetting, paths: []string{scopeSetting, compactionbridge.Name + ".scope"},
+			Note: "End users of an application never share messages either way.",
 			Options: []pipeline.Option{
-				{Value: pipeline.ScopeSession, Label: "In the same session", Meaning: "Sessions stay apart. Right for an application that serves many people with one API key."},
-				{Value: pipeline.ScopePerson, Label: "In all sessions of the person", Meaning: "Right for coding clients, where each person has an API key: earlier sessions of that person come back, too."},
+				{Value: pipeline.ScopeSession, Label: "In the same session", Meaning: "Sessions stay separate. Choose this for an application that serves many people with one API key."},
+				{Value: pipeline.ScopePerson, Label: "In all sessions of the person", Meaning: "Messages from earlier sessions of the person come back too. Choose this for coding clients, where each person has an API key."},
 			},
 			holds: func(config pipeline.Config) string { return pipeline.SettingsOf[rehydrator.Config](config).Scope },
 			choose: func(config *pipeline.Config, value string) {

@@ -76,6 +76,6 @@ func endingItem(ending tokens.Ending, sessions int, now time.Time) item {
 	if ending.Successor != "" {
 		one.Text += " It recommends " + ending.Successor + "."
 	}
-	one.Text += " Clouds that sell it may have another date."
+	one.Text += " Cloud providers may have another date."
 	return one
 }

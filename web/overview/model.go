@@ -101,9 +101,9 @@ func (m *model) sources() []source {
 // reach counts the requests that only compression made possible.
 func (m *model) reach() string {
 	if m.Totals.Reach == 0 {
-		return "no prompt was longer than its model takes"
+		return "no request was too long for its model"
 	}
-	return components.Plural(m.Totals.Reach, "request") + " longer than the model takes, answered"
+	return components.Plural(m.Totals.Reach, "request") + " too long for the model, answered because they were shortened"
 }
 
 // notSavings names the tokens that do not count as savings because the prompts were too long to send without

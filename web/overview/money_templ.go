@@ -377,7 +377,7 @@ func money(m *model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<details class=\"more-info mt\"><summary>How this is counted</summary><p class=\"hint\">Each request is priced at the provider’s list price for its model, against the cheaper of two prompts: the one that the client sent, and the one of a client that compacts its own history into a summary of 8,000 tokens at 92 % of what the model takes, with its share of what the summary costs. Tokens that were not sent would have cost what the tokens around them cost: a cache read if the provider read from its cache, otherwise input or a cache write. Cache that was lost because we changed the prompt counts against us. A prompt longer than the model takes could not have been sent: it counts as reach, and no money is claimed. <a class=\"link\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<details class=\"more-info mt\"><summary>How this is counted</summary><p class=\"hint\">Each request is priced at the provider’s list price for its model and compared with the cheaper of two prompts: the client’s own, or the prompt of a client that compacts its history into a summary of 8,000 tokens at 92 % of the model’s limit, with a share of the summary’s cost. Tokens not sent are priced like the tokens around them: as a cache read if the provider read from its cache, otherwise as input or a cache write. Cache lost because we changed the prompt counts against us. A prompt over the model’s limit could not have been sent, so it counts as kept alive, and no money is claimed. <a class=\"link\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -430,7 +430,7 @@ func attention(m *model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.AttentionFailed != "" {
-			templ_7745c5c3_Err = components.Failed("What needs attention", m.AttentionFailed, m.page()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Failed("The list of problems", m.AttentionFailed, m.page()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -571,7 +571,7 @@ func attention(m *model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if m.AttentionFailed == "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<div class=\"b\"><p class=\"hint\" data-testid=\"calm\">Nothing: no key is refused, no session lost money or was cut off.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<div class=\"b\"><p class=\"hint\" data-testid=\"calm\">All is well: no key is refused, and no session lost money or was cut off.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -620,7 +620,7 @@ func misses(m *model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(m.Misses) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<section class=\"card\"><header><h2>Cache misses</h2><span class=\"sub\">what the provider read again</span><div class=\"r\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<section class=\"card\"><header><h2>Cache misses</h2><span class=\"sub\">input that the provider read again</span><div class=\"r\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

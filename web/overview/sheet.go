@@ -52,7 +52,7 @@ func nameCell(text string) cell { return cell{text, tenants.CSVCell(text)} }
 func (m *model) sheetOf(name string) *sheet {
 	switch name {
 	case tokensChart:
-		return m.series("Tokens received and sent", []string{"Requests", "Failed", "Received", "Sent", "Not sent", "Paid (USD)", "Net saved (USD)", "Reach", "Received, reach", "Sent, reach"}, m.Points, func(p *tenants.Point) []cell {
+		return m.series("Tokens received and sent", []string{"Requests", "Failed", "Received", "Sent", "Not sent", "Paid (USD)", "Net saved (USD)", "Kept alive", "Received, kept alive", "Sent, kept alive"}, m.Points, func(p *tenants.Point) []cell {
 			return []cell{
 				countCell(p.Exchanges), countCell(p.Failures), countCell(p.TokensBefore), countCell(p.TokensAfter), countCell(p.Saved()),
 				moneyCell(p.CostMicroUSD), moneyCell(p.NetMicroUSD), countCell(p.Reach), countCell(p.ReachBefore), countCell(p.ReachAfter),
@@ -118,7 +118,7 @@ func (m *model) missesSheet() *sheet {
 
 func (m *model) splitSheet() *sheet {
 	s := &sheet{Title: "By " + strings.ToLower(m.groupTitle()), Columns: []string{
-		m.groupTitle(), "Requests", "Failed", "Received", "Sent", "Not sent", "L0", "L1", "L2", "L3", "Epochs", "Paid (USD)", "Net saved (USD)", "Reach", "Received, reach", "Sent, reach",
+		m.groupTitle(), "Requests", "Failed", "Received", "Sent", "Not sent", "L0", "L1", "L2", "L3", "Compactions", "Paid (USD)", "Net saved (USD)", "Kept alive", "Received, kept alive", "Sent, kept alive",
 	}}
 	for i := range m.Rows {
 		row := &m.Rows[i]

@@ -145,7 +145,7 @@ func (h *Handler) Statement(c echo.Context, who tenants.Principal) error {
 	if asked := c.QueryParam("month"); asked != "" {
 		month, err := time.Parse(monthForm, asked)
 		if err != nil || month.After(current) {
-			m.Wrong, status = "The month must be written as 2026-01, and have begun. This month is shown.", http.StatusUnprocessableEntity
+			m.Wrong, status = "Write the month as 2026-01, and choose one that has begun. This month is shown.", http.StatusUnprocessableEntity
 		} else {
 			m.Month = month
 		}

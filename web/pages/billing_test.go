@@ -150,7 +150,7 @@ func TestEachStateOfAPlanIsShown(t *testing.T) {
 	}
 
 	customer := s.buy(t, person)
-	trial := check("Trial", "Until then nothing is paid", "of 50,000 included", "Each further exchange costs 0.01 USD", "Plan Pro")
+	trial := check("Trial", "You pay from then on", "of 50,000 included", "Each further exchange costs 0.01 USD", "Plan Pro")
 	if trial.Has(`[data-testid="offers"]`) || !trial.Has(`form[action="/billing/portal"]`) {
 		t.Error("a second plan is offered, or the portal is not")
 	}
@@ -194,7 +194,7 @@ func TestQuotaThatIsUsedUpIsToldOnEveryPage(t *testing.T) {
 	s := billingOpen(t, 0)
 	person := s.SignUp(t, "northbeam")
 	s.use(t, person, billing.FreeExchanges+1)
-	const used = "5,000 exchanges of the plan Free are used up. Until 1 "
+	const used = "5,000 exchanges of the Free plan are used up for this month. Until 1 "
 	viewer := person.Colleague(tenants.Viewer)
 	for _, path := range []string{"/overview", "/sessions", "/requests", "/keys", "/billing"} {
 		if page := person.Get(path); !strings.Contains(page.Text("main > .callout.warn"), used) || !page.Has(`main > .callout.warn a[href="/billing"]`) {

@@ -73,7 +73,7 @@ func TestEndUsersAreShownFilteredAndErased(t *testing.T) {
 		t.Errorf("other words: status %d, %q", refused.Status, refused.Text("#dlg-erase"))
 	}
 	done := person.Post("/sessions/erase", "end_user", alice, "confirm", "erase "+alice[:8])
-	if done.Text(`[data-testid="erased"]`) != "Erased the end user with 2 sessions. What their requests cost stays in the figures." || shown(done) != "bob@shop" {
+	if done.Text(`[data-testid="erased"]`) != "Erased the end user with 2 sessions. Their cost stays in the figures." || shown(done) != "bob@shop" {
 		t.Errorf("%s says %q and shows %q", done.Path, done.Text(`[data-testid="erased"]`), shown(done))
 	}
 	if left := person.Get("/requests"); shown(left) != "bob@shop" || strings.Contains(left.HTML, "alice") || strings.Contains(left.HTML, alice) {

@@ -62,7 +62,7 @@ func TestEverythingIsFoundByItsNameOnThePageAndInThePalette(t *testing.T) {
 	if page := person.Get("/jump?q=anthropic-prod"); !page.Has(`main a[href^="/providers#provider-"]`) {
 		t.Errorf("no provider key: %s", page.Text("main"))
 	}
-	if page := person.Get("/jump?q=xyzzy"); !strings.Contains(page.TestID("empty"), "Nothing matches") {
+	if page := person.Get("/jump?q=xyzzy"); !strings.Contains(page.TestID("empty"), "No matches") {
 		t.Errorf("nothing: %s", page.Text("main"))
 	}
 	if page := person.Get("/jump?q=" + strings.Repeat("x", 201)); page.Status != http.StatusBadRequest {
@@ -172,7 +172,7 @@ func TestSlowGroupIsLeftOutAndSaysSo(t *testing.T) {
 	if err := handler.Show(echo.New().NewContext(request, answer), tenants.Principal{Role: tenants.Owner}); err != nil {
 		t.Fatal(err)
 	}
-	if said := answer.Body.String(); !strings.Contains(said, "Took too long to look through.") || !strings.Contains(said, `href="/keys"`) {
+	if said := answer.Body.String(); !strings.Contains(said, "The search took too long.") || !strings.Contains(said, `href="/keys"`) {
 		t.Errorf("the palette says %s", said)
 	}
 }

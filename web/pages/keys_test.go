@@ -388,7 +388,7 @@ func TestKeyThatIsRevokedIsNotWaitedFor(t *testing.T) {
 
 	person.Post(strings.TrimSuffix(path, "use")+"revoke", "confirm", "laptop")
 	page := person.Get(path)
-	if said := page.TestID("key-use"); page.Find("[hx-get]").Length() != 0 || !strings.Contains(said, "none is let in any more") {
+	if said := page.TestID("key-use"); page.Find("[hx-get]").Length() != 0 || !strings.Contains(said, "no longer accepted") {
 		t.Errorf("it says %q", said)
 	}
 }

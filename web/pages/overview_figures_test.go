@@ -50,7 +50,7 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	}
 	ledger := person.Get("/overview?range=24h").TestID("ledger")
 	for _, want := range []string{
-		"▲up 20% on the day before", "▲up 5.0 pt", "▲up 25.0 pt", "▲up 87 ms at p99", "nothing to compare with", "▼down 50%",
+		"▲up 20% on the day before", "▲up 5.0 pt", "▲up 25.0 pt", "▲up 87 ms at p99", "no earlier figures", "▼down 50%",
 	} {
 		if !strings.Contains(strings.NewReplacer("▲ up", "▲up", "▼ down", "▼down").Replace(ledger), want) {
 			t.Errorf("the ledger lacks %q: %s", want, ledger)

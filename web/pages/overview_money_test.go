@@ -123,7 +123,7 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 
 	page := person.Get("/overview")
 	list := page.TestID("attention")
-	for _, want := range []string{"1 session cost $", "1 session reached terminal truncation", "1 session compressed many times", "“Port the <importer>”, 3 compactions"} {
+	for _, want := range []string{"1 session cost $", "1 session had turns cut off", "1 session compressed many times", "“Port the <importer>”, 3 compactions"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list lacks %q: %s", want, list)
 		}

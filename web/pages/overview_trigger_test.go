@@ -34,7 +34,7 @@ func TestOtherTriggerIsSetAgainstTheChosenOneUntilDismissed(t *testing.T) {
 	page := person.Get("/overview")
 	said := page.TestID("trigger-advice")
 	for _, want := range []string{
-		"In the last 30 days “Spend less” would have cost $13.00 less than “Only near the limit”, your setting (65.0% of what prompts cost)", "replayed from your 40 sessions of that time",
+		"In the last 30 days “As soon as it saves money” would have cost $13.00 less than “Only near the limit”, your setting (65.0% of the cost of prompts)", "replayed from your 40 sessions of that time",
 		"word for word instead of 100", "41.0%",
 	} {
 		if !strings.Contains(said, want) {
@@ -72,7 +72,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := person.Get("/overview").TestID("trigger-advice")
-	for _, want := range []string{"“Only near the limit” would have cost $13.00 more than “Spend less”, your setting (185.7% of what prompts cost)", "your newest 100 sessions"} {
+	for _, want := range []string{"“Only near the limit” would have cost $13.00 more than “As soon as it saves money”, your setting (185.7% of the cost of prompts)", "your newest 100 sessions"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the advice lacks %q: %s", want, said)
 		}
@@ -103,7 +103,7 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 	if err != nil || !strings.Contains(string(bench), "| break-even above 50k | -66.8 % | -65.8 % | 96.49 % of 17593 |") || !strings.Contains(card, "65.8 % less") || !strings.Contains(card, "96.5 % of the names") {
 		t.Errorf("the figures of both ways are not those of the bench, %v: %s", err, card)
 	}
-	for _, want := range []string{"sees every turn word for word", "Spend less", "old turns in shorter forms", "Choose"} {
+	for _, want := range []string{"sees every turn word for word", "As soon as it saves money", "old turns in shorter forms", "Choose"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q: %s", want, card)
 		}
@@ -111,7 +111,7 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 	form := page.Find(`[data-testid="trigger"] form`)
 	button := form.Find("button")
 	person.Post(form.AttrOr("action", ""), button.AttrOr("name", ""), button.AttrOr("value", ""))
-	if got := holds(person.Get("/overview")); got != "Spend less" {
+	if got := holds(person.Get("/overview")); got != "As soon as it saves money" {
 		t.Errorf("after one click %q is selected", got)
 	}
 	saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)

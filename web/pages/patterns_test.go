@@ -124,7 +124,7 @@ func TestNewWorkspaceIsToldWhatRulesAreFor(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "newcomer")
 
-	if page := person.Get("/patterns"); !strings.Contains(page.TestID("empty"), "how tests are run") {
+	if page := person.Get("/patterns"); !strings.Contains(page.TestID("empty"), "how to run tests") {
 		t.Errorf("%s", page.Text("main"))
 	}
 }

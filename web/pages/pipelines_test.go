@@ -36,7 +36,7 @@ func newest(t *testing.T, person *webtest.Person) tenants.PipelineConfig {
 func TestHistoryTellsEveryVersionWithWhoAndWhat(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if page := person.Get("/pipeline/history"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "The default pipeline holds") {
+	if page := person.Get("/pipeline/history"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "The default pipeline applies") {
 		t.Fatalf("status %d: %s", page.Status, page.Text("main"))
 	}
 	pipelinesSave(t, person, 0, tenants.PipelineConfig{YAML: "ipc: {targetUtilization: 0.6}"})
@@ -88,7 +88,7 @@ func TestHistoryIsPagedFromTheNewest(t *testing.T) {
 	if page := person.Get("/pipeline/history?before=x"); page.Status != http.StatusBadRequest {
 		t.Errorf("status %d", page.Status)
 	}
-	if page := person.Get("/pipeline/history?before=1"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "No version is older") {
+	if page := person.Get("/pipeline/history?before=1"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "There is no older version") {
 		t.Errorf("status %d", page.Status)
 	}
 }
@@ -153,7 +153,7 @@ func TestAVersionThatIsNoLongerAcceptedSaysWhy(t *testing.T) {
 	pipelinesSave(t, person, 1, tenants.PipelineConfig{YAML: "ipc: {minClear: 0.3}"})
 
 	list := person.Get("/pipeline/history").TestID("versions")
-	if !strings.Contains(list, "Not accepted any more") || !strings.Contains(list, "line 2: ipc.warpSpeed: is unknown") || !strings.Contains(list, "cannot be told") {
+	if !strings.Contains(list, "No longer valid") || !strings.Contains(list, "line 2: ipc.warpSpeed: is unknown") || !strings.Contains(list, "changes cannot be shown") {
 		t.Errorf("listed %s", list)
 	}
 	page := person.Post("/pipeline/history/1/restore", "over", "2")

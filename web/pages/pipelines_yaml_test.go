@@ -12,7 +12,7 @@ import (
 func TestThePipelineIsShownAndDownloadedAsYAML(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if page := person.Get("/pipeline/yaml"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "Nothing is set") {
+	if page := person.Get("/pipeline/yaml"); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "Empty: every setting has its default") {
 		t.Fatalf("status %d: %s", page.Status, page.Text("main"))
 	}
 	pipelinesSave(t, person, 0, tenants.PipelineConfig{Modules: "patterns,ipc", YAML: "# why\nipc:\n  targetUtilization: 0.6 # in <May>\n"})

@@ -214,7 +214,7 @@ func TestRareRequestsAreLookedForFurtherBack(t *testing.T) {
 	b := requestsSetup(t)
 	dbtest.FillExchanges(t, b.Database.Owner(t), b.Workspace.ID, 20_500)
 	page := b.Get("/requests?module=ipc:failed")
-	if empty := page.TestID("empty"); !strings.Contains(empty, "looked at so far") || !strings.Contains(empty, "more than 10,000 requests") {
+	if empty := page.TestID("empty"); !strings.Contains(empty, "No match so far") || !strings.Contains(empty, "more than 10,000 requests") {
 		t.Errorf("says %q", empty)
 	}
 	if page = b.Get(page.Find(`[data-testid="further"]`).AttrOr("href", "")); page.Has(`[data-testid="further"]`) || !strings.Contains(page.TestID("empty"), "no request on this page") {
@@ -294,8 +294,8 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 	for part, wants := range map[string][]string{
 		"facts":    {"/v1/messages", "Claude Code", "laptop", "anthropic-prod", "Read from cache", "Saved, net"},
 		"modules":  {"ipc", "applied", "changed the prompt"},
-		"events":   {"completed", "ipc", "predicted to save $"},
-		"decision": {"This request made it", "Predicted", "Realized so far", "Requests under it"},
+		"events":   {"completed", "ipc", "predicted savings $"},
+		"decision": {"This request made the compaction", "Predicted", "So far", "Requests with it"},
 		"headers":  {"X-Palimpsest-Compression", "compressed older turns"},
 	} {
 		if said := page.TestID(part); part != "headers" && (strings.Contains(said, "microusd") || strings.Contains(said, "noop")) {
@@ -383,7 +383,7 @@ func TestOpenedRequestShowsWhatWasAskedAndAnswered(t *testing.T) {
 			}
 		}
 	}
-	if between := b.Get("/requests/" + id).TestID("between"); !strings.Contains(between, "was sent as it came") {
+	if between := b.Get("/requests/" + id).TestID("between"); !strings.Contains(between, "was sent unchanged") {
 		t.Errorf("in between: %q", between)
 	}
 }

@@ -17,7 +17,7 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 	run := projection(t, person, overview.ID).Parts[0]
 
 	page := person.Post(address+"/restore", "lane", lane.String(), "m", itoa(run.From)+"-"+itoa(run.To-1))
-	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Put back into the next request") || page.TestID("waiting") == "" {
+	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Restored in the next request") || page.TestID("waiting") == "" {
 		t.Fatalf("status %d: %q, %q", page.Status, page.TestID("done"), page.TestID("waiting"))
 	}
 	pins, err := person.Sessions.Browser().Pins(t.Context(), person.Workspace.ID, lane)

@@ -35,13 +35,13 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 	record(`{"events":[{"module":"compaction-bridge","type":"injected","counts":{"items":1}},{"module":"compaction-bridge","type":"recovered",
 		"counts":{"directives":11,"directives_lost":3,"files":1,"files_lost":1,"errors_lost":0,"directives_restored":3,"files_restored":4,"turns_restored":1}}]}`)
 	got := person.Get(address).TestID("notice-bridge")
-	for _, want := range []string{"The client’s summary lost 3 of 11 directives, 1 of 1 changed file.", "Put back: 3 directives, 1 turn, 4 files."} {
+	for _, want := range []string{"The client’s summary lost 3 of 11 directives, 1 of 1 changed file.", "Restored: 3 directives, 1 turn, 4 files."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page says %q, want %q in it", got, want)
 		}
 	}
 	record(`{"events":[{"module":"compaction-bridge","type":"skipped","reason":"nothing is missing","counts":{"directives":2,"directives_lost":0}}]}`)
-	if got := person.Get(address).TestID("notice-bridge"); !strings.Contains(got, "lost nothing") || !strings.Contains(got, "Nothing was put back: nothing is missing.") {
+	if got := person.Get(address).TestID("notice-bridge"); !strings.Contains(got, "lost no directive") || !strings.Contains(got, "Nothing was restored: nothing is missing.") {
 		t.Errorf("the page says %q", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestASummaryThatWasAnsweredIsShown(t *testing.T) {
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the client compacted itself, its summary was answered from Palimpsest’s compaction. Put back: 2 files."
+	const want = "the client compacted itself, its summary was answered from Palimpsest’s compaction. Restored: 2 files."
 	if page := person.Get("/sessions/" + overview.ID.String()); !strings.Contains(page.HTML, want) {
 		at := max(0, strings.Index(page.HTML, "the client compacted"))
 		t.Errorf("the page does not say %q but %.300s", want, page.HTML[at:])

@@ -48,7 +48,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 			t.Errorf("epoch %d is %v in the file and %+v", i+1, line, decision)
 		}
 	}
-	if text := rows.First().Text(); !strings.Contains(text, "the target") {
+	if text := rows.First().Text(); !strings.Contains(text, "target reached") {
 		t.Errorf("the first epoch says %q", text)
 	}
 	if head := page.Text(`[data-testid="requests"] thead`); !strings.Contains(head, "Cache missed") {

@@ -42,7 +42,7 @@ func TestWhatWasSaidIsRenderedAndShownAsItWasSent(t *testing.T) {
 	if said := result.TestID("original"); !strings.Contains(said, "Too large, too deep or too slow to be rendered: shown as it was sent.") || !strings.Contains(said, deep) {
 		t.Errorf("what is too deep is shown as %q", short(said))
 	}
-	if said := person.Get(address + "?m=4").TestID("original"); !strings.Contains(said, "user⟦U+202E⟧gnp.exe") || !strings.Contains(said, "Characters that hide, reorder or control are spelled out.") {
+	if said := person.Get(address + "?m=4").TestID("original"); !strings.Contains(said, "user⟦U+202E⟧gnp.exe") || !strings.Contains(said, "Hidden, reordering and control characters are spelled out.") {
 		t.Errorf("what hides is shown as %q", said)
 	}
 

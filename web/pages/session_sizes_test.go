@@ -108,7 +108,7 @@ func TestCompactNowIsOfferedWhereItDoesSomething(t *testing.T) {
 	if page := person.Post(address+"/compact", "lane", lane); page.TestID("waiting") == "" {
 		t.Fatal("it is not planned")
 	}
-	shown("planned for the next request already")
+	shown("already planned for the next request")
 	if _, err := person.Database.Owner(t).Exec(t.Context(), "UPDATE lanes SET asked_at = NULL WHERE id = $1", lane); err != nil {
 		t.Fatal(err)
 	}

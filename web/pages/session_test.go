@@ -113,7 +113,7 @@ func TestOriginalStandsBesideWhatWasSent(t *testing.T) {
 		t.Errorf("the rest stands as %q", stub)
 	}
 	provenance := page.TestID("provenance")
-	for _, want := range []string{"matches", "before what stands for it was sent", "because of the target"} {
+	for _, want := range []string{"matches", "before its shorter form was sent", "reason: target reached"} {
 		if !strings.Contains(provenance, want) {
 			t.Errorf("the provenance lacks %q: %s", want, provenance)
 		}
@@ -156,7 +156,7 @@ func TestMessageThatWasNotTouchedIsShownAsSuch(t *testing.T) {
 
 	last := len(talk.Messages(talk.Steps()-1)) - 1
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(last))
-	if sent := page.TestID("sent"); !strings.Contains(sent, "As it came, byte for byte") {
+	if sent := page.TestID("sent"); !strings.Contains(sent, "Unchanged, byte for byte") {
 		t.Errorf("the newest message was sent as %q", short(sent))
 	}
 	raw := person.Get("/sessions/" + overview.ID.String() + "?view=raw&all=1&m=" + itoa(last))
@@ -223,7 +223,7 @@ func TestDamagedOriginalIsNeverReplacedByTheShortenedText(t *testing.T) {
 	}
 
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=0")
-	if page.Status != http.StatusOK || !strings.Contains(page.Text(`[role="alert"]`), "no longer have the hash") {
+	if page.Status != http.StatusOK || !strings.Contains(page.Text(`[role="alert"]`), "no longer match their stored hash") {
 		t.Errorf("status %d: %s", page.Status, page.Text(`[role="alert"]`))
 	}
 	page.Find(`[data-testid="original"] h4`).Each(func(_ int, heading *goquery.Selection) {
@@ -252,7 +252,7 @@ func TestMissingOriginalIsNeverReplacedByTheShortenedText(t *testing.T) {
 	}
 
 	page := person.Get(address)
-	if said := page.Text(`[role="alert"]`); page.Status != http.StatusOK || !strings.Contains(said, "not in the archive, though") || !page.Has(".callout.bad") {
+	if said := page.Text(`[role="alert"]`); page.Status != http.StatusOK || !strings.Contains(said, "missing from the archive, although") || !page.Has(".callout.bad") {
 		t.Errorf("status %d: %s", page.Status, said)
 	}
 	if original := page.TestID("original"); original != "" || page.TestID("sent") != sent || sent == "" {
@@ -284,7 +284,7 @@ func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
 	product.Keys.Changed(person.Workspace.ID.String())
 	person.TalkOnce(secret, sessionWindow, "/v1/messages", strings.Replace(body, "Hello", "Nobody keeps this", 1), claudeCode)
 
-	if page := person.Get(address); !strings.Contains(page.TestID("notice-unkept"), "The key laptop keeps figures only") || !strings.Contains(page.TestID("notice-unkept"), "What stands here was said before.") {
+	if page := person.Get(address); !strings.Contains(page.TestID("notice-unkept"), "The key laptop keeps figures only") || !strings.Contains(page.TestID("notice-unkept"), "The messages below are from before.") {
 		t.Errorf("the session says %q", page.TestID("notice-unkept"))
 	}
 	list := person.Get("/sessions?show=single")
@@ -357,7 +357,7 @@ func TestViewersSeeSizesAndNoTexts(t *testing.T) {
 	person, talk, overview := compressed(t)
 
 	page := person.As(tenants.Viewer).Get("/sessions/" + overview.ID.String())
-	if page.Has(`[data-testid="pane"]`) || page.Has(".pv") || !strings.Contains(page.Text("main"), "not what was said") {
+	if page.Has(`[data-testid="pane"]`) || page.Has(".pv") || !strings.Contains(page.Text("main"), "but no text") {
 		t.Errorf("a viewer reads %q", short(page.Text("#read")))
 	}
 	if page.Find(`[data-testid="turns"] .lv`).Length() == 0 || talk.Steps() == 0 {
@@ -403,19 +403,19 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(last))
 	put := page.TestID("insert")
-	for _, want := range []string{"rehydrator", "put in behind the message, 1,23", "[recovered] <b>the migration</b>"} {
+	for _, want := range []string{"rehydrator", "added after the message, 1,23", "[recovered] <b>the migration</b>"} {
 		if !strings.Contains(put, want) {
 			t.Errorf("%q is not in %q", want, put)
 		}
 	}
-	if sent := page.TestID("sent"); !strings.Contains(sent, "As it came, and what was put in behind it") || strings.Contains(sent, "Use tabs.") {
+	if sent := page.TestID("sent"); !strings.Contains(sent, "Unchanged, with an addition after it") || strings.Contains(sent, "Use tabs.") {
 		t.Errorf("sent: %q", short(sent))
 	}
 	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "+ rehydrator") {
 		t.Errorf("the row is %q", row)
 	}
 	first := person.Get("/sessions/" + overview.ID.String() + "?m=0").TestID("insert")
-	if !strings.Contains(first, "patterns put in behind the system prompt, ") || !strings.Contains(first, "Use tabs.") {
+	if !strings.Contains(first, "patterns added after the system prompt, ") || !strings.Contains(first, "Use tabs.") {
 		t.Errorf("at the first message: %q", first)
 	}
 	if folded := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(covered-1)); folded.Has(`[data-testid="insert"]`) && projection(t, person, overview.ID).Parts[len(projection(t, person, overview.ID).Parts)-1].Raw != nil {
@@ -452,7 +452,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 	}
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(second))
 	sent := page.TestID("sent")
-	if !strings.Contains(sent, "[= lines 1–80] <b>and more</b>") || !strings.Contains(sent, "What message "+itoa(first)+" says word for word is only pointed at") {
+	if !strings.Contains(sent, "[= lines 1–80] <b>and more</b>") || !strings.Contains(sent, "Text repeated from message "+itoa(first)+" is sent as a pointer") {
 		t.Errorf("sent: %q", short(sent))
 	}
 	if original := page.TestID("original"); original == "" || strings.Contains(original, "[= lines 1–80]") {
@@ -465,7 +465,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 		t.Errorf("the difference is %q", short(diff))
 	}
 	gone := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(third))
-	if sent := gone.TestID("sent"); !strings.Contains(sent, "As it came, byte for byte") || strings.Contains(sent, "points at what is gone") {
+	if sent := gone.TestID("sent"); !strings.Contains(sent, "Unchanged, byte for byte") || strings.Contains(sent, "points at what is gone") {
 		t.Errorf("a pointer at what is compressed: %q", short(sent))
 	}
 }

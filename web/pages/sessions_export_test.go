@@ -58,7 +58,7 @@ func TestWhatOneMayNotReadIsNotExported(t *testing.T) {
 	ids := keep(t, person, kept{title: "one", client: "codex"})
 	viewer := person.Colleague(tenants.Viewer)
 	for _, path := range []string{"/sessions/export?all=yes", "/sessions/export?id=" + ids[0].String()} {
-		if page := viewer.Get(path); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("not-exported"), "You may not read every one") {
+		if page := viewer.Get(path); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("not-exported"), "You may not read all of these") {
 			t.Errorf("%s: %d, %q", path, page.Status, page.TestID("not-exported"))
 		}
 	}

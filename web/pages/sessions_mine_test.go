@@ -42,7 +42,7 @@ func TestMemberBeginsWithTheirOwnSessions(t *testing.T) {
 		t.Error("a link to some sessions leads to fewer of them")
 	}
 	colleague := person.Colleague(tenants.Regular)
-	if empty := colleague.Get("/sessions").TestID("empty"); !strings.Contains(empty, "None of your own yet") || strings.Contains(empty, "filters") {
+	if empty := colleague.Get("/sessions").TestID("empty"); !strings.Contains(empty, "No sessions of yours yet") || strings.Contains(empty, "filters") {
 		t.Errorf("a member without an API key reads %q", empty)
 	}
 }
@@ -55,7 +55,7 @@ func TestListWithoutFiltersDoesNotSpeakOfFilters(t *testing.T) {
 	change(t, person, "UPDATE sessions SET name = '', continued = false")
 	page := person.Get("/sessions")
 	empty := page.TestID("empty")
-	if strings.Contains(empty, "filters") || strings.Contains(empty, "Nothing matches") || !strings.Contains(empty, "There are single calls only") {
+	if strings.Contains(empty, "filters") || strings.Contains(empty, "No matches") || !strings.Contains(empty, "only single calls") {
 		t.Errorf("with single calls only the page says %q", empty)
 	}
 	if link := page.Find(`[data-testid="single"]`).AttrOr("href", ""); titles(person.Get(link)) != "a single call" {

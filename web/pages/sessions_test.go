@@ -149,7 +149,7 @@ func TestTitlesAreHeldBackFromWhoMayNotRead(t *testing.T) {
 			!strings.Contains(page.TestID("sessions"), "Untitled session") {
 			t.Errorf("%s sees %q", role, page.Text("main"))
 		}
-		if page := colleague.Get("/sessions?q=importer"); !strings.Contains(page.TestID("empty"), "Nothing matches") {
+		if page := colleague.Get("/sessions?q=importer"); !strings.Contains(page.TestID("empty"), "No matches") {
 			t.Errorf("%s finds %q", role, page.Text("main"))
 		}
 	}

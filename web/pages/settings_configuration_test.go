@@ -48,7 +48,7 @@ func TestAConfigurationIsImportedAfterItWasSeen(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Action != tenants.ConfigImported || entries[0].Actor.Name != person.Email {
 		t.Errorf("noted %+v, %v", entries, err)
 	}
-	if again := person.Post("/settings/import", "config", file); !strings.Contains(again.TestID("nothing"), "Nothing") || again.Has(`[data-testid="confirm"]`) || !again.Has("#field-file") {
+	if again := person.Post("/settings/import", "config", file); !strings.Contains(again.TestID("nothing"), "No changes") || again.Has(`[data-testid="confirm"]`) || !again.Has("#field-file") {
 		t.Errorf("once more: %s", again.Text("main"))
 	}
 }
@@ -77,7 +77,7 @@ func TestInvalidConfigurationIsExplainedAtItsLine(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	const typed = "palimpsest: 1\nsettings: {time_zone: Mars}\npipelin: {}\n"
 	page := person.Post("/settings/import", "config", typed, "confirmed", "yes")
-	for _, want := range []string{"2 errors. Nothing was changed.", "Line 2 settings: {time_zone: Mars}", "is not a time zone", "Line 3 pipelin: {}", "Did you mean pipeline?"} {
+	for _, want := range []string{"2 errors. No setting was changed.", "Line 2 settings: {time_zone: Mars}", "is not a time zone", "Line 3 pipelin: {}", "Did you mean pipeline?"} {
 		if !strings.Contains(page.TestID("faults"), want) {
 			t.Errorf("%q is not in %s", want, page.TestID("faults"))
 		}

@@ -47,7 +47,7 @@ func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T
 		attacker := c.Stranger(t)
 		page := attacker.Get(c.begin(t, attacker, mira()))
 		refused(t, name, attacker, page)
-		if !strings.Contains(page.TestID("error-form"), "password or a passkey first") {
+		if !strings.Contains(page.TestID("error-form"), "Log in once with your password or a passkey") {
 			t.Errorf("%s: it says %q", name, page.TestID("error-form"))
 		}
 		if page := victim.Get("/account"); page.Path != "/account" {
@@ -149,7 +149,7 @@ func TestOnlyARecentLoginOfOnesOwnConnectsAnAccount(t *testing.T) {
 		c := signonSetup(t)
 		person, user := c.signUpMira(t)
 		c.exec(t, change, user.ID)
-		if page := person.Get(c.begin(t, person, mira())); page.Status != http.StatusForbidden || !strings.Contains(page.TestID("error-form"), "password or a passkey first") {
+		if page := person.Get(c.begin(t, person, mira())); page.Status != http.StatusForbidden || !strings.Contains(page.TestID("error-form"), "Log in once with your password or a passkey") {
 			t.Errorf("%s: %d at %s: %q", name, page.Status, page.Path, page.TestID("error-form"))
 		}
 		memberships, err := c.DB.Workspaces.Memberships(t.Context(), user.ID)

@@ -212,7 +212,7 @@ func TestSpendLeadsToSessionsAndShowsBudgets(t *testing.T) {
 	if requests.Text() != "$7.44" || requests.AttrOr("title", "") != "$7.438268" { // 1.234567 + 3.703701 + 2.500000
 		t.Errorf("the list says %q", requests.Text())
 	}
-	if page := person.Get("/spend/statement?month=2026-13"); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Text("main"), "must be written as 2026-01") {
+	if page := person.Get("/spend/statement?month=2026-13"); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Text("main"), "Write the month as 2026-01") {
 		t.Errorf("an invalid month: status %d", page.Status)
 	}
 	if page := person.Get("/spend?from=2026-05-01&to=2026-04-01"); page.Status != http.StatusUnprocessableEntity {

@@ -38,7 +38,7 @@ func changed(page webtest.Page) string { return page.Text("[data-changes]") }
 func TestConflictKeepsTheChangesOfBoth(t *testing.T) {
 	t.Parallel()
 	person, page := clash(t)
-	if note := page.TestID("conflict"); !strings.Contains(note, "Someone else saved version 2") || strings.Contains(note, "nothing left") {
+	if note := page.TestID("conflict"); !strings.Contains(note, "Someone else saved version 2") || strings.Contains(note, "no change left") {
 		t.Errorf("the page says %q", note)
 	}
 	for _, change := range []string{"ipc.targetUtilization 0.60 → 0.85", "ipc.preserveLastTurns 5 → 9", "rehydrator.triggerPhrases empty → as before"} {
@@ -124,7 +124,7 @@ func TestNothingIsLeftToSaveWhereBothSayTheSame(t *testing.T) {
 	sent := form(page, "ipc.targetUtilization", "0.60")
 	person.Post("/pipeline", sent...)
 	same := person.Post("/pipeline", sent...)
-	if same.Status != http.StatusConflict || !strings.Contains(same.TestID("conflict"), "nothing left to save") || changed(same) != "" {
+	if same.Status != http.StatusConflict || !strings.Contains(same.TestID("conflict"), "no change left to save") || changed(same) != "" {
 		t.Errorf("status %d: %s", same.Status, same.TestID("conflict"))
 	}
 }

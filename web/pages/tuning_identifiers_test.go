@@ -77,7 +77,7 @@ func TestIdentifiersAreCountedForThoseWhoMayReadTheText(t *testing.T) {
 	}{
 		{"the owner of the key", tuningCounted(person), "in the text of 5 sessions", 10},
 		{"an admin without a key", tuningCounted(person.Colleague(tenants.Admin)), "No session could be counted", 8},
-		{"a viewer", tuningCounted(person.Colleague(tenants.Viewer)), "which you may not read", 8},
+		{"a viewer", tuningCounted(person.Colleague(tenants.Viewer)), "You may not read sessions", 8},
 	} {
 		said := one.page.TestID("identifiers")
 		if one.page.Status != http.StatusOK || !strings.Contains(said, one.want) || figuresOf(one.page) != one.rows {
@@ -100,7 +100,7 @@ func TestCurveHasTheIdentifiersOfEachPoint(t *testing.T) {
 		return page.Find(`[data-testid="curve"] figcaption`).Text(), kept
 	}
 	said, kept := curve(person)
-	if len(kept) != 4 || !strings.Contains(said, "identifiers that prompts still have") {
+	if len(kept) != 4 || !strings.Contains(said, "share of identifiers still in the prompt") {
 		t.Fatalf("the owner reads %q with %q", said, kept)
 	}
 	for point, minContext := range map[int]string{0: "25000", 3: "200000"} {
@@ -110,7 +110,7 @@ func TestCurveHasTheIdentifiersOfEachPoint(t *testing.T) {
 		}
 	}
 	said, kept = curve(person.Colleague(tenants.Viewer))
-	if !slices.Equal(kept, []string{"–", "–", "–", "–"}) || !strings.Contains(said, "what the model reads word for word") {
+	if !slices.Equal(kept, []string{"–", "–", "–", "–"}) || !strings.Contains(said, "share of prompts read word for word") {
 		t.Errorf("a viewer reads %q with %q", said, kept)
 	}
 }

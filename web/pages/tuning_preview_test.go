@@ -121,8 +121,8 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 		of  func(int64) string
 	}{
 		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
-		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History at L3", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
-		"cache_rewrites": {"Cache rewrites", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
+		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History reduced to one line", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
+		"cache_rewrites": {"Times the cache was paid for again", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
 		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
 	} {
 		for i, cell := range shown[words.row][:2] {
@@ -150,7 +150,7 @@ func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 		t.Errorf("no sample:\n%s", page.HTML)
 	}
 	whole := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
-	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "To a bundled sample of 6 invented sessions") || strings.Contains(said, "your last") {
+	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "Shown for a bundled sample of 6 invented sessions") || strings.Contains(said, "your last") {
 		t.Errorf("the card says %q", said)
 	}
 	if change := figures(page)["Net"][2]; change != "" {
@@ -215,7 +215,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 		t.Errorf("a screen reader hears %q", words)
 	}
 	tiles := page.Text(".tiles")
-	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens not sent", "History at L3", " now"} {
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens not sent", "History reduced to one line", " now"} {
 		if !strings.Contains(tiles, want) {
 			t.Errorf("the figures lack %q: %s", want, tiles)
 		}
@@ -237,7 +237,7 @@ func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	if options := page.Text(`select[name="preview.client"] option`); options != "All clients Claude Code Codex" {
 		t.Errorf("the clients are %q", options)
 	}
-	for client, want := range map[string]string{"": "To your last 6 sessions, ", "claude-code": "To your last 5 sessions with Claude Code, ", "codex": "a preview of those with Codex needs 5 sessions"} {
+	for client, want := range map[string]string{"": "Replayed on your last 6 sessions, ", "claude-code": "Replayed on your last 5 sessions with Claude Code, ", "codex": "a preview of those with Codex needs 5 sessions"} {
 		page := person.Post("/pipeline/preview", form(page, "preview.client", client)...)
 		if said := page.Text(`[data-testid="preview"]`); !strings.Contains(said, want) {
 			t.Errorf("of %q: %s", client, said)
@@ -261,13 +261,13 @@ func TestPreviewShowsBothTriggers(t *testing.T) {
 	if said["window"] != said["break-even"] {
 		t.Errorf("one set: %s; the other: %s", said["window"], said["break-even"])
 	}
-	near, less, both := strings.Cut(said["window"], "“Spend less” would have cost ")
+	near, less, both := strings.Cut(said["window"], "“As soon as it saves money” would have cost ")
 	if !both || !strings.Contains(less, " less than your saved setting") || !strings.Contains(near, "“Only near the limit” would have cost as much as your saved setting") {
 		t.Errorf("it says %s", said["window"])
 	}
 }
 
-// The curve shows what “Spend less” costs and keeps for four sizes: less is touched from
+// The curve shows what “As soon as it saves money” costs and keeps for four sizes: less is touched from
 // each to the next, so that more is read word for word and less is saved.
 func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
 	t.Parallel()

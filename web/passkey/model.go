@@ -51,7 +51,7 @@ func newModel(passkeys []tenants.Passkey, factors tenants.Factors, isOn bool, no
 func (m *model) create(name string, options []byte, origin string) {
 	m.Create = &createModel{Name: name, Form: components.PasskeyModel{
 		Create: true, Action: paths.NewPasskey, Options: string(options), Button: "Create passkey", Primary: true,
-		Origin: origin, Instead: "Your account is as it was.",
+		Origin: origin, Instead: "Your account is unchanged.",
 	}}
 }
 
@@ -81,7 +81,7 @@ func removeForm(passkey tenants.Passkey, err error) *dialogModel {
 // newForm returns a form with these field names, the input and its errors. A password is never sent back.
 func newForm(nameField, name, passwordField string, err error) form {
 	made := form{
-		Name:     components.FieldModel{Label: "Name", Name: nameField, Value: name, Hint: "What you know the device by, such as “Laptop” or “Blue security key”."},
+		Name:     components.FieldModel{Label: "Name", Name: nameField, Value: name, Hint: "A name for the device, such as “Laptop” or “Blue security key”."},
 		Password: components.FieldModel{Label: "Your password", Name: passwordField},
 	}
 	if invalid, is := errors.AsType[tenants.Invalid](err); is {
@@ -97,9 +97,9 @@ func newForm(nameField, name, passwordField string, err error) form {
 	case tooMany:
 		made.Error = "Too many attempts. Try again in " + components.Span(many.Wait) + ". Nothing was changed."
 	case errors.Is(err, tenants.ErrConflict):
-		made.Error = "This passkey is kept already. Nothing was changed."
+		made.Error = "This passkey was already added."
 	case errors.Is(err, tenants.ErrPasskey):
-		made.Error = "The passkey was not accepted, or took more than 5 minutes. Nothing was changed. Begin again."
+		made.Error = "The passkey was not accepted, or took more than 5 minutes. No passkey was added. Start again."
 	}
 	return made
 }

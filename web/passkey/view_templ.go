@@ -36,7 +36,7 @@ func view(model model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Passkeys</h1><p>A key on your phone, laptop or security key, behind its PIN, face or finger. It logs you in without a password, and is asked for after it.</p></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Passkeys</h1><p>A key on your phone, laptop or security key, protected by its PIN, face or fingerprint. It logs you in without a password. If you use your password, the key is asked for too.</p></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -82,7 +82,7 @@ func view(model model) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<span data-testid=\"off\">Passkeys need https and a name in PALIMPSEST_PUBLIC_URL, so none can be added or used here. Passwords, codes and recovery codes work.</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<span data-testid=\"off\">Passkeys cannot be used here, because they need https and a host name in PALIMPSEST_PUBLIC_URL. Passwords, codes and recovery codes work.</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -188,7 +188,7 @@ func list(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p>With the first one, your password alone logs nobody in any more.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p>After you add one, your password alone is not enough to log in.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -279,9 +279,9 @@ func row(passkey tenants.Passkey, model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 string
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(". It logs nobody in any more: remove it.")
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(". It is blocked. Remove it.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `passkey/view.templ`, Line: 72, Col: 50}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `passkey/view.templ`, Line: 72, Col: 37}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -506,7 +506,7 @@ func create(model *createModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</h2><span class=\"tag warn\" data-testid=\"state\">waits for your browser</span></header><div class=\"b\"><div class=\"g narrow\"><p>Your browser asks which device keeps the passkey. It must be made within 5 minutes.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</h2><span class=\"tag warn\" data-testid=\"state\">waits for your browser</span></header><div class=\"b\"><div class=\"g narrow\"><p>Choose in your browser where to keep the passkey. Create it within 5 minutes.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -569,7 +569,7 @@ func renew(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, " are left</span></header><div class=\"b\"><details class=\"more\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, " left</span></header><div class=\"b\"><details class=\"more\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -604,7 +604,7 @@ func renew(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"hint\">Each logs you in once, after your password, when no passkey is at hand. New ones end those before.</p><div><button class=\"btn\" type=\"submit\">New recovery codes</button></div></form></details></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p class=\"hint\">Each logs you in once, after your password, if you have no passkey with you. New codes replace the old ones.</p><div><button class=\"btn\" type=\"submit\">New recovery codes</button></div></form></details></div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -649,7 +649,7 @@ func recovery(codes []string) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "Keep these where you keep passwords. They are shown once. Each logs you in once, after your password, when no passkey is at hand.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "Keep these where you keep passwords. They are shown once. Each logs you in once, after your password, if you have no passkey with you.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -762,7 +762,7 @@ func rename(dialog *dialogModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-rename", "Rename "+dialog.Passkey.Name, "Its name on the device stays as it is.", paths.Passkeys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-rename", "Rename "+dialog.Passkey.Name, "The name on the device stays the same.", paths.Passkeys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -842,7 +842,7 @@ func remove(dialog *dialogModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-remove", "Remove "+dialog.Passkey.Name, "It logs you in no more, and your other logins end. The device keeps its half until you delete it there.", paths.Passkeys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-remove", "Remove "+dialog.Passkey.Name, "You can no longer log in with it, and your other logins end. Delete it on the device too.", paths.Passkeys).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

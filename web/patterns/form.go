@@ -88,10 +88,10 @@ func newForm(rule *patterns.Pattern, t typed, err error) *formModel {
 		form.Version = strconv.Itoa(rule.Version)
 	}
 	form.Kind = components.FieldModel{Label: "Kind", Name: "kind", Value: t.Kind}
-	form.Text = components.FieldModel{Label: "Rule", Name: "text", Value: t.Text, Hint: "One sentence, as the model is to read it."}
-	form.Terms = components.FieldModel{Label: "Words", Name: "terms", Value: t.Terms, Hint: "It is relevant where these are typed. Left empty: the rule's own words."}
-	form.Paths = components.FieldModel{Label: "Files", Name: "paths", Value: t.Paths, Hint: "It is relevant where one of these is named. One a line."}
-	form.Signatures = components.FieldModel{Label: "Errors", Name: "signatures", Value: t.Signatures, Hint: "It is relevant where a tool reports one of these. One line each."}
+	form.Text = components.FieldModel{Label: "Rule", Name: "text", Value: t.Text, Hint: "One sentence for the model."}
+	form.Terms = components.FieldModel{Label: "Words", Name: "terms", Value: t.Terms, Hint: "The rule is added if one of these is typed. Empty: the rule's own words."}
+	form.Paths = components.FieldModel{Label: "Files", Name: "paths", Value: t.Paths, Hint: "The rule is added if one of these is named. One per line."}
+	form.Signatures = components.FieldModel{Label: "Errors", Name: "signatures", Value: t.Signatures, Hint: "The rule is added if a tool reports one of these. One per line."}
 	form.Open = rule != nil
 	if invalid, is := errors.AsType[patterns.Invalid](err); is {
 		for name, field := range map[string]*components.FieldModel{
@@ -109,7 +109,7 @@ func newForm(rule *patterns.Pattern, t typed, err error) *formModel {
 // kinds are the choices of a new rule's kind.
 func kinds() []components.Option {
 	return []components.Option{
-		{Value: string(patterns.Convention), Label: "convention: how things are done here"},
-		{Value: string(patterns.Directive), Label: "standing order: what must always or never be done"},
+		{Value: string(patterns.Convention), Label: "convention: how your team works"},
+		{Value: string(patterns.Directive), Label: "standing order: must always or never be done"},
 	}
 }

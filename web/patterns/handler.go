@@ -60,7 +60,7 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	case err == nil:
 		return h.back(c, "added")
 	case errors.Is(err, patterns.ErrFull):
-		err = patterns.Invalid{Field: "text", Message: "is one too many: the workspace has as many rules as it may have. Delete some first"}
+		err = patterns.Invalid{Field: "text", Message: "cannot be added: the workspace has the maximum number of rules. Delete some first"}
 	}
 	if _, is := errors.AsType[patterns.Invalid](err); !is {
 		return err

@@ -25,8 +25,8 @@ type model struct {
 // done confirms an action.
 func done(what string) string {
 	return map[string]string{
-		"added": "The rule is added.", "approved": "The rule is approved. It goes into prompts that it is relevant to.",
-		"disabled": "The rule is disabled. It goes into no further session.", "saved": "The rule is saved.", "deleted": "The rule is deleted.",
+		"added": "The rule is added.", "approved": "The rule is approved. It is added to relevant prompts.",
+		"disabled": "The rule is disabled. It is no longer added to sessions.", "saved": "The rule is saved.", "deleted": "The rule is deleted.",
 	}[what]
 }
 

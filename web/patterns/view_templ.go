@@ -36,7 +36,7 @@ func view(m *model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Patterns</h1><p>Rules that your team has written. An approved rule goes into prompts that it is relevant to, once a session.</p></div><div class=\"acts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Patterns</h1><p>Rules that your team wrote. Approved rules are added to relevant prompts, once per session.</p></div><div class=\"acts\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -92,7 +92,7 @@ func view(m *model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<span data-testid=\"conflict\">Someone changed this rule in the meantime. Nothing was changed now; it is shown as it is.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<span data-testid=\"conflict\">Someone else changed this rule in the meantime, so your action was not applied. The newest version is shown.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -187,7 +187,7 @@ func none() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>Write what every session of your team must know, such as how tests are run. A rule goes into prompts that it is relevant to.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p>Write down knowledge that every session of your team needs, such as how to run tests. Rules are added to relevant prompts.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -851,7 +851,7 @@ func formDialog(m *model) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<span data-testid=\"conflict\">Someone changed this rule in the meantime, or another rule has the same words. What you typed is kept; saving again writes over theirs.</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<span data-testid=\"conflict\">Someone changed this rule in the meantime, or another rule has the same words. Your input is kept. Saving again replaces their version.</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -913,7 +913,7 @@ func formDialog(m *model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "><summary>When it is relevant</summary>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "><summary>When to add it</summary>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -953,7 +953,7 @@ func formDialog(m *model) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-rule", m.Form.Title, "It goes into prompts word for word.", paths.Patterns).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-rule", m.Form.Title, "It is added to prompts word for word.", paths.Patterns).Render(templ.WithChildren(ctx, templ_7745c5c3_Var33), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1034,7 +1034,7 @@ func deleteDialog(m *model) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete the rule", "It goes into no further session.", paths.Patterns).Render(templ.WithChildren(ctx, templ_7745c5c3_Var39), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete the rule", "It is no longer added to sessions.", paths.Patterns).Render(templ.WithChildren(ctx, templ_7745c5c3_Var39), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -142,14 +142,14 @@ func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
 func newForm(typed typed) *formModel {
 	return &formModel{
 		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
-		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognize it by, and for X-Palimpsest-Provider."},
-		Secret:   components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
-		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
-		Auth:     components.FieldModel{Label: "Header of the key", Name: "auth", Value: typed.Auth},
-		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with smaller numbers are asked first."},
-		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. Empty: as long as the client waits. Later answers are lost, and the provider may charge for them."},
-		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One a line; * stands for any characters: gpt-*. None: every model that no other key names."},
-		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one a line. Stored readable, so no secrets."},
+		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "Shown in lists. Requests can choose the key by this name with X-Palimpsest-Provider."},
+		Secret:   components.FieldModel{Label: "Key", Name: "key", Hint: "Stored encrypted. Only its last four characters are shown again."},
+		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Leave it empty to use the provider’s own address."},
+		Auth:     components.FieldModel{Label: "Key header", Name: "auth", Value: typed.Auth},
+		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with lower numbers are tried first."},
+		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. A lower value fails sooner; the provider may still charge for a late answer. Leave it empty to wait as long as the client."},
+		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One per line. * matches any characters: gpt-*. Leave it empty for every model that no other key lists."},
+		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one per line. Don’t enter secrets, because headers are stored in plain text."},
 		Both:     typed.Both, Default: typed.Default, Enabled: typed.Enabled,
 	}
 }
@@ -174,7 +174,7 @@ func (f *formModel) choices() []components.Option {
 
 func auths() []components.Option {
 	return []components.Option{
-		{Value: string(tenants.AuthUsual), Label: "As the format has it"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
+		{Value: string(tenants.AuthUsual), Label: "The format’s usual header"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
 		{Value: string(tenants.AuthXAPIKey), Label: "x-api-key"}, {Value: string(tenants.AuthAPIKey), Label: "api-key"},
 	}
 }
@@ -202,7 +202,7 @@ type replaceModel struct {
 func newReplaceForm(key tenants.ProviderKey, baseURL string, err error) *replaceModel {
 	form := newForm(typed{BaseURL: baseURL})
 	form.explain(err)
-	form.Secret.Label, form.BaseURL.Hint = "New key", "Where the new key is sent. It can change only together with the key."
+	form.Secret.Label, form.BaseURL.Hint = "New key", "The address that gets the new key. It can only change together with the key."
 	return &replaceModel{Key: key, Secret: form.Secret, BaseURL: form.BaseURL}
 }
 

@@ -51,10 +51,10 @@ func title(key tenants.ProviderKey) string {
 func takes(key tenants.ProviderKey) string {
 	text := strings.Join(key.Models, ", ")
 	if len(key.Models) == 0 {
-		text = "every model that no other key names"
+		text = "every model that no other key lists"
 	}
 	if key.Default && len(key.Models) > 0 {
-		text += ", and what no key names"
+		text += ", and models that no key lists"
 	}
 	return text
 }

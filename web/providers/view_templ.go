@@ -35,7 +35,7 @@ func view(model model) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Providers</h1><p>Requests go on to the provider with your own key. Keys are sealed for this workspace.</p></div><div class=\"acts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><div><h1>Providers</h1><p>Requests are sent to the provider with your own key. Keys are stored encrypted.</p></div><div class=\"acts\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -176,7 +176,7 @@ func view(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<p>Without one, requests cannot be sent on. It is the first step of the set-up.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<p>Add one so that requests can be sent to the provider. It is the first step of the set-up.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -614,14 +614,14 @@ func outcome(result *result) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if result.Said != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "It said: “")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "Its answer: “")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var31 string
 			templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(result.Said)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `providers/view.templ`, Line: 124, Col: 28}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `providers/view.templ`, Line: 124, Col: 31}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var31))
 			if templ_7745c5c3_Err != nil {
@@ -1022,7 +1022,7 @@ func editDialog(form *formModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check("enabled", "Takes requests", form.Enabled).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check("enabled", "Use for requests", form.Enabled).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1044,7 +1044,7 @@ func editDialog(form *formModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-edit", "Edit "+form.Key.Name, "Its secret and its base URL change with Replace.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var47), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-edit", "Edit "+form.Key.Name, "To change the secret or the base URL, use Replace.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var47), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1078,7 +1078,7 @@ func useFields(form *formModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = check("default", "Default: it takes the models that no key names", form.Default).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = check("default", "Default for models that no key lists", form.Default).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1090,7 +1090,7 @@ func useFields(form *formModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = check("both", "It takes requests in "+form.otherDialect()+"’s format too", form.Both).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = check("both", "Also accept requests in "+form.otherDialect()+"’s format", form.Both).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1243,7 +1243,7 @@ func replaceDialog(form *replaceModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-replace", "Replace "+form.Key.Name, "Requests that are on their way end with the old key, all others go out with the new one.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var54), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-replace", "Replace "+form.Key.Name, "Running requests finish with the old key. New requests use the new key.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var54), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1319,7 +1319,7 @@ func removeDialog(form *removeModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-remove", "Remove "+form.Key.Name, "Requests that need it fail until another key is stored. It cannot be read back.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-remove", "Remove "+form.Key.Name, "Requests that need it fail until you store another key. The key cannot be shown again.", paths.Providers).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -28,7 +28,7 @@ func Difference(before, after string) []Line {
 		lines = append(lines, Line{Sign: "@", Text: fmt.Sprintf("from line %d", hunk.FromLine)})
 		for _, line := range hunk.Lines {
 			if len(lines) >= maxDiffLines {
-				return append(lines, Line{Sign: "@", Text: "What follows is not shown here; the other views hold it."})
+				return append(lines, Line{Sign: "@", Text: "The rest is not shown here. See the other views."})
 			}
 			sign := map[udiff.OpKind]string{udiff.Delete: "-", udiff.Insert: "+"}[line.Kind]
 			lines = append(lines, Line{Sign: sign, Text: strings.TrimSuffix(line.Content, "\n")})

@@ -69,7 +69,7 @@ func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.E
 	case h.codecOf(exchange.Endpoint) == nil:
 		return "Only requests that carry a conversation can be sent again."
 	case !o.MayRead || !who.Role.May(tenants.ReadArchive):
-		return "You can only send a request again if you may read what it said."
+		return "You can only send a request again if you may read its messages."
 	case o.Asked.Shown == nil:
 		return "It can't be sent again: its messages aren't in the archive."
 	}

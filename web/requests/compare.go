@@ -119,7 +119,7 @@ func (s comparison) differences() []difference {
 		{Name: "Client", First: components.ClientName(a.Client), Second: components.ClientName(b.Client)},
 		{Name: "API key", First: a.Key, Second: b.Key},
 		{Name: "Messages", First: components.Count(int64(a.Position)), Second: components.Count(int64(b.Position))},
-		{Name: "What became of the prompt", First: a.between(), Second: b.between()},
+		{Name: "Changes to the prompt", First: a.between(), Second: b.between()},
 	}
 	first, second := a.tokens(), b.tokens()
 	for _, fact := range first {
@@ -130,7 +130,7 @@ func (s comparison) differences() []difference {
 	pairs = append(pairs,
 		difference{Name: "Cost", First: components.Money(a.CostMicroUSD), Second: components.Money(b.CostMicroUSD)},
 		difference{Name: "First byte", First: seconds(a.TTFB), Second: seconds(b.TTFB)},
-		difference{Name: "All of it", First: seconds(a.Duration), Second: seconds(b.Duration)},
+		difference{Name: "Total time", First: seconds(a.Duration), Second: seconds(b.Duration)},
 	)
 	for i := range pairs {
 		pairs[i].Differs = pairs[i].First != pairs[i].Second

@@ -85,7 +85,7 @@ func TestFactsOfRequestHoldTheirOwnFigure(t *testing.T) {
 	if got := o.terms(); got != "service tier priority, region us" {
 		t.Errorf("terms: %s", got)
 	}
-	if got := o.missed(); !strings.Contains(got, "expired by the clock") || !strings.Contains(got, " 155 tokens") {
+	if got := o.missed(); !strings.Contains(got, "cache had expired") || !strings.Contains(got, " 155 tokens") {
 		t.Errorf("missed: %s", got)
 	}
 	if got := o.place(); !strings.Contains(got, "m=6") || !strings.Contains(got, "lane="+o.Lane.String()) {
@@ -126,7 +126,7 @@ func TestComparedRequestsHaveTheirOwnFigures(t *testing.T) {
 	want := map[string][2]string{
 		"Status": {"201", "202"}, "Model": {"mx", "mxx"}, "Messages": {"7", "14"}, "Received, estimated": {"8,000", "16,000"}, "Sent, estimated": {"5,000", "10,000"},
 		"Read from cache": {"120", "240"}, "Written to cache": {"1,300", "2,600"}, "Output": {"140", "280"},
-		"Cost": {"$1.60", "$3.20"}, "First byte": {"420 ms", "840 ms"}, "All of it": {"2.4 s", "4.8 s"}, "Limit": {"20,000", "20,000"}, "Client": {"Codex", "Codex"},
+		"Cost": {"$1.60", "$3.20"}, "First byte": {"420 ms", "840 ms"}, "Total time": {"2.4 s", "4.8 s"}, "Limit": {"20,000", "20,000"}, "Client": {"Codex", "Codex"},
 	}
 	for _, difference := range s.differences() {
 		figures, is := want[difference.Name]

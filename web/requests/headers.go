@@ -78,25 +78,25 @@ func words(name, value string) string {
 		return limitWords(limited)
 	}
 	return map[string]string{ //nolint:gosec // sentences, no secrets
-		"Request-Id":     "The id of this request, in lists, logs and errors. Quote it to the person who helps.",
-		"Error-Source":   "Whose error the answer was: the provider’s, passed on as it came, or the proxy’s own.",
-		"Session-Id":     "The session that the request was counted to.",
+		"Request-Id":     "The id of this request in lists, logs and errors. Quote it when you ask for help.",
+		"Error-Source":   "Source of the error: the provider (passed on unchanged) or the proxy.",
+		"Session-Id":     "The session of the request.",
 		"Lane":           "The thread of that session. Subagents and side calls have threads of their own.",
-		"Modules":        "How each module ended. Applied: it changed the prompt. Noop: there was nothing to do. Failed: it was undone. Skipped: it is not there.",
+		"Modules":        "Result of each module. Applied: it changed the prompt. Noop: it had no work. Failed: it was undone. Skipped: it is not installed.",
 		"Tokens-Before":  "The prompt as the client sent it, in tokens of the model, estimated.",
-		"Tokens-After":   "The prompt as it went to the provider, estimated.",
-		"Tokens-Saved":   "The difference. Negative where modules put in more than was taken out.",
+		"Tokens-After":   "The prompt as sent to the provider, estimated.",
+		"Tokens-Saved":   "The difference. Negative if modules added more than they removed.",
 		"Levels":         "Turns at each level in the prompt: L0 verbatim, L1 tool results cut, L2 first sentences, L3 one line for a block.",
-		"Archived":       "Messages that a compaction in this request no longer sends as they came. Their originals were stored before it was sent.",
-		"Injected":       "What modules put into the prompt, in items: recovered by the bridge, recalled, patterns.",
-		"Answered-From":  "The provider was not asked: the client’s request for its own summary was answered from Palimpsest’s compaction of the same history.",
-		"Warning":        "What you should know: how often the thread was compressed, whether the prompt was truncated, and whether compression cost more than it saved.",
-		"Context-Window": "How many tokens the model takes as input.",
-		"Utilization":    "How full that is: as the client sent the prompt, then as it was sent.",
-		"Dry-Run":        "What the pipeline would have done. The prompt went out as it came.",
+		"Archived":       "Messages shortened by a compaction in this request. Their originals were stored before it was sent.",
+		"Injected":       "Items that modules added to the prompt: restored by the bridge, recalled, patterns.",
+		"Answered-From":  "The provider was not asked, because the client’s request for a summary was answered from Palimpsest’s compaction of the same history.",
+		"Warning":        "Warnings: how often the thread was compressed, whether the prompt was truncated, and whether compression cost more than it saved.",
+		"Context-Window": "Maximum input of the model, in tokens.",
+		"Utilization":    "Share of the window filled: first as the client sent the prompt, then as it was sent to the provider.",
+		"Dry-Run":        "Changes that the pipeline would have made. The prompt was sent unchanged.",
 		"Provider":       "Whose API the request went to.",
-		"Attempts":       "How often the provider was asked. More than once after it found the prompt too long, or after a provider key failed and another one took the request.",
-		"Overhead-Ms":    "What the proxy itself took before the provider was asked, in milliseconds.",
+		"Attempts":       "Number of attempts at the provider. More than one if it found the prompt too long, or if another provider key took over.",
+		"Overhead-Ms":    "Time that the proxy added before the provider was asked, in milliseconds.",
 		serverTiming:     "The same for a browser’s tools: our own work, storing a compaction’s originals, and the wait for the provider’s first byte.",
 	}[name]
 }
@@ -104,15 +104,15 @@ func words(name, value string) string {
 func compressionWords(value pipeline.Compression) string {
 	what := map[pipeline.Compression]string{
 		pipeline.None:        "The prompt went out as the client sent it.",
-		pipeline.Replayed:    "An earlier compaction’s form was sent again, byte for byte, so that the provider’s cache holds.",
+		pipeline.Replayed:    "The result of an earlier compaction was sent again, byte for byte, so that the provider’s cache stays valid.",
 		pipeline.Epoch:       "This request compressed older turns. Later ones replay the result.",
 		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent again.",
-		pipeline.Truncated:   "No level was enough: turns were left out. Their originals are in the archive.",
-		pipeline.Unreachable: "The prompt was over the target and nothing could bring it below.",
-		pipeline.Bypassed:    "The request must not be edited, or asked not to be.",
+		pipeline.Truncated:   "No level was enough, so turns were left out. Their originals are in the archive.",
+		pipeline.Unreachable: "The prompt was over the target and could not be shortened enough.",
+		pipeline.Bypassed:    "The request must not be edited, or asked for no edits.",
 	}[value]
 	if what == "" {
-		return "What was done to the prompt."
+		return "Changes made to the prompt."
 	}
 	return what
 }
@@ -120,20 +120,20 @@ func compressionWords(value pipeline.Compression) string {
 func cacheWords(value pipeline.Cache) string {
 	switch value {
 	case pipeline.CacheMiss:
-		return "No kept answer fitted, so the provider was asked."
+		return "No kept answer matched, so the provider was asked."
 	case pipeline.CacheHit:
-		return "The same request had been answered before: that answer was given again, and the provider was not asked."
+		return "The same request had been answered before. That answer was sent again, and the provider was not asked."
 	case pipeline.CacheSemanticHit:
-		return "The same question had been answered in other words: that answer was given again, and the provider was not asked."
+		return "The same question had been answered in other words. That answer was sent again, and the provider was not asked."
 	case pipeline.CacheOff:
 	}
-	return "Kept answers were not looked at. This is not the provider’s own prompt cache."
+	return "Kept answers were not used. This is not the provider’s own prompt cache."
 }
 
 func sourceWords(value string) string {
 	switch value {
 	case "lineage":
-		return "How the session was found: by its content, because the client named none."
+		return "How the session was found: by its content, because the client did not name it."
 	default:
 		return "How the session was found: the client named it in " + value + "."
 	}
@@ -146,7 +146,7 @@ func limitWords(name string) string {
 		"Day-Usd": "US dollars a day", "Month-Usd": "US dollars a month",
 	}[of]
 	if what == "Limit" {
-		return "What the API key is held to, in " + unit + "."
+		return "Limit of the API key, in " + unit + "."
 	}
-	return "What was left of it, in " + unit + "."
+	return "Remaining of the limit, in " + unit + "."
 }

@@ -314,11 +314,11 @@ func (m *model) statuses() []components.Option {
 }
 
 func (m *model) errorsFrom() []components.Option {
-	return []components.Option{{Value: "", Label: "any or none"}, {Value: "provider", Label: "provider"}, {Value: "proxy", Label: "proxy"}}
+	return []components.Option{{Value: "", Label: "any"}, {Value: "provider", Label: "provider"}, {Value: "proxy", Label: "proxy"}}
 }
 
 func (m *model) misses() []components.Option {
-	options := []components.Option{{Value: "", Label: "any or none"}}
+	options := []components.Option{{Value: "", Label: "any"}}
 	for _, cause := range cost.Causes() {
 		options = append(options, components.Option{Value: string(cause), Label: components.MissName(string(cause))})
 	}

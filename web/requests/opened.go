@@ -128,7 +128,7 @@ func (o *opened) fault() string {
 	case o.ErrorFrom == "proxy":
 		return "The proxy refused this request itself. The provider was not asked, or its answer did not come."
 	case o.ErrorFrom == "provider" && o.Status < 400:
-		return "The provider began its answer and broke it off with an error."
+		return "The provider ended its answer early with an error."
 	case o.ErrorFrom == "provider":
 		return "The provider refused this request. Its answer went to the client byte for byte."
 	default:
@@ -142,9 +142,9 @@ func (o *opened) silence() string {
 	case o.ErrorFrom != "provider":
 		return ""
 	case !o.MayRead && o.ErrorText != nil:
-		return "What it said is not shown: it may repeat what was asked, and the workspace does not let you read that."
+		return "The provider’s error is not shown, because it may repeat the request, and the workspace does not let you read that."
 	default:
-		return "What it said is not kept: nothing was to be stored, it was no text, or its session was deleted or has expired."
+		return "The provider’s error is not kept: storing was off, it was not text, or its session was deleted or has expired."
 	}
 }
 
@@ -185,14 +185,14 @@ func (o *opened) terms() string {
 // missed explains a provider cache miss.
 func (o *opened) missed() string {
 	words := map[cost.Cause]string{
-		cost.TTLExpiry:          "The provider’s cache had expired by the clock.",
-		cost.PrefixChangeOurs:   "We had changed what was sent before: a compaction, or a module put something in.",
-		cost.PrefixChangeClient: "The client had changed what it sent before: system prompt, tools, model or history.",
-		cost.ColdStart:          "It was the thread’s first prompt: nothing could be in the cache.",
-		cost.Provider:           "Neither ours nor the client’s: the cache was evicted, or another machine answered.",
+		cost.TTLExpiry:          "The provider’s cache had expired.",
+		cost.PrefixChangeOurs:   "We changed the earlier prompt: a compaction, or an addition by a module.",
+		cost.PrefixChangeClient: "The client changed its earlier prompt: system prompt, tools, model or history.",
+		cost.ColdStart:          "It was the thread’s first prompt, so the cache was empty.",
+		cost.Provider:           "The prompt was unchanged. The provider evicted the cache, or another machine answered.",
 	}[cost.Cause(o.MissCause)]
 	if words == "" {
-		return "Nothing was missed that should have been there."
+		return "No cached input was missed."
 	}
 	if o.MissedTokens > 0 {
 		words += " " + components.Count(int64(o.MissedTokens)) + " tokens were paid for again."
@@ -227,7 +227,7 @@ func countWords(name string, n int64) string {
 	if !isMoney {
 		return named + " " + components.Count(n)
 	}
-	words := map[string]string{"predicted net": "predicted to save", "worst net": "saves at worst", "net": "saved", "rent": "paid so far to read on"}[named]
+	words := map[string]string{"predicted net": "predicted savings", "worst net": "worst case", "net": "saved", "rent": "paid so far to reread old turns"}[named]
 	return cmp.Or(words, named) + " " + components.Money(n)
 }
 
@@ -243,13 +243,13 @@ func outcomeWord(outcome string) string {
 func outcomeName(outcome string) string {
 	switch outcome {
 	case pipeline.Applied:
-		return "changed the prompt, or replayed what it had changed"
+		return "changed the prompt, or replayed an earlier change"
 	case pipeline.Noop:
-		return "left the prompt as it was"
+		return "left the prompt unchanged"
 	case pipeline.Failed:
 		return "failed and was undone; the last good prompt went out"
 	case pipeline.Skipped:
-		return "did not run: this installation does not have it"
+		return "did not run, because this installation does not have it"
 	default:
 		return outcome
 	}

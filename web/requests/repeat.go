@@ -23,7 +23,7 @@ type repeat struct {
 func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	codec, known := formats.AtPath(e.Endpoint)
 	if !known {
-		return repeat{Words: "Only requests that carry a conversation on can be repeated from here."}
+		return repeat{Words: "Only requests of a conversation can be repeated from here."}
 	}
 	traits, headers, more := codec.Traits(), "", ""
 	if traits.VersionHeader != "" {
@@ -35,7 +35,7 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	r := repeat{
 		Send: fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $PALIMPSEST_KEY\"%s \\\n  -H 'Content-Type: application/json' \\\n  --data @body.json",
 			quoted(publicURL+e.Endpoint), headers),
-		Words: "PALIMPSEST_KEY holds an API key with the scope proxy. The body is not kept as a whole: put your own into body.json.",
+		Words: "PALIMPSEST_KEY holds an API key with the scope proxy. The body is not archived as a whole, so put your own into body.json.",
 	}
 	if !mayRead || e.Session == uuid.Nil || e.Position == 0 {
 		return r
@@ -44,7 +44,7 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{model: $model%s, stream: %s, %s: .}' > body.json",
 		e.Position-1, original, quoted(e.Model), more, strconv.FormatBool(e.Stream), codec.List())
 	r.Words = "PALIMPSEST_KEY holds an API key with the scopes read and proxy. The archive has every message as the client sent it; " +
-		"system prompt, tools and settings are not kept, so add them to body.json."
+		"system prompt, tools and settings are not archived, so add them to body.json."
 	return r
 }
 

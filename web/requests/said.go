@@ -33,13 +33,13 @@ func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants
 		o.Answered = message{Why: "Its answer is not kept."}
 		return
 	case !o.MayRead:
-		o.Asked = message{Why: "The workspace does not let you read what was said."}
+		o.Asked = message{Why: "The workspace does not let you read this conversation."}
 		o.Answered = o.Asked
 		return
 	}
 	var err error
 	if o.Asked, err = h.asked(ctx, codec, exchange); err != nil {
-		o.Asked.Why = "What was asked could not be read. Reference " + h.failed(ctx, "what was asked", err) + "."
+		o.Asked.Why = "The request’s text could not be read. Reference " + h.failed(ctx, "what was asked", err) + "."
 	}
 	if o.Answered, err = h.answered(ctx, codec, exchange); err != nil {
 		o.Answered.Why = "The answer could not be read. Reference " + h.failed(ctx, "answer", err) + "."
@@ -54,16 +54,16 @@ func (h *Handler) codecOf(endpoint string) wire.Codec {
 
 func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {
 	if exchange.Lane == uuid.Nil || exchange.Position == 0 {
-		return message{Why: "What was asked is not kept: nothing was to be stored, or its session was deleted or has expired."}, nil
+		return message{Why: "The request’s text is not kept: storing was off, or its session was deleted or has expired."}, nil
 	}
 	entry, err := h.deps.Archive.Original(ctx, exchange.Workspace, exchange.Lane, exchange.Position-1)
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
-		return message{Why: "What was asked is not in the archive, or not yet."}, nil
+		return message{Why: "The request’s text is not in the archive, or not yet."}, nil
 	case errors.Is(err, archive.ErrDamaged):
-		return message{Why: "What was asked is damaged in the archive."}, nil
+		return message{Why: "The request’s text is damaged in the archive."}, nil
 	case errors.Is(err, archive.ErrAway):
-		return message{Why: "What was asked is in a bucket that does not answer. Nothing is lost. Try again in a minute."}, nil
+		return message{Why: "The request’s text is in a bucket that does not answer. It is not lost. Try again in a minute."}, nil
 	case err != nil:
 		return message{}, fmt.Errorf("newest message of request %s: %w", exchange.ID, err)
 	}
@@ -76,7 +76,7 @@ func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tena
 	}
 	objects, err := h.deps.Archive.Objects(ctx, exchange.Workspace, []conversation.Hash{conversation.Hash(exchange.Answer)})
 	if errors.Is(err, archive.ErrAway) {
-		return message{Why: "The answer is in a bucket that does not answer. Nothing is lost. Try again in a minute."}, nil
+		return message{Why: "The answer is in a bucket that does not answer. It is not lost. Try again in a minute."}, nil
 	}
 	if err != nil {
 		return message{}, fmt.Errorf("answer of request %s: %w", exchange.ID, err)
@@ -97,9 +97,9 @@ func unanswered(exchange *tenants.Exchange) string {
 	case exchange.Status >= 400 || exchange.ErrorFrom != "":
 		return "No answer: the request failed."
 	case exchange.Session == uuid.Nil:
-		return "The answer is not kept: nothing was to be stored, or its session was deleted or has expired."
+		return "The answer is not kept: storing was off, or its session was deleted or has expired."
 	}
-	return "No answer is kept: it did not reach its end, or said nothing."
+	return "No answer is kept: it was incomplete or empty."
 }
 
 // between describes the changes to the prompt in a sentence.
@@ -112,9 +112,9 @@ func (o *opened) between() string {
 	case o.Report.Answered == pipeline.AnsweredCompaction:
 		return "The prompt of " + before + " tokens was not sent: the request was answered from Palimpsest’s compaction of the same history, at no cost."
 	case turns == 0 && o.TokensBefore == o.TokensAfter:
-		return "The prompt of " + before + " tokens was sent as it came."
+		return "The prompt of " + before + " tokens was sent unchanged."
 	case turns == 0:
-		return "The prompt came with " + before + " tokens and was sent with " + after + "."
+		return "The prompt had " + before + " tokens and was sent with " + after + "."
 	}
-	return fmt.Sprintf("The prompt came with %s tokens and was sent with %s. Shortened: %s.", before, after, components.Plural(int64(turns), "turn"))
+	return fmt.Sprintf("The prompt had %s tokens and was sent with %s. Shortened: %s.", before, after, components.Plural(int64(turns), "turn"))
 }

@@ -169,7 +169,7 @@ func (h Forms) pinnable(c echo.Context, who tenants.Principal, of subject) (mess
 		}
 	}
 	if len(reader.pins)+fresh > session.MaxPins {
-		return nil, fmt.Sprintf("Nothing was changed: that is %d turns, and a thread keeps %d at most; it keeps %d now. Choose fewer, or let some be compressed again.",
+		return nil, fmt.Sprintf("Nothing was changed: you chose %d turns, a thread keeps %d at most, and it keeps %d now. Choose fewer, or let some be compressed again.",
 			fresh, session.MaxPins, len(reader.pins)), nil
 	}
 	return messages, "", nil
@@ -341,7 +341,7 @@ func doneText(done string) string {
 	case doneReleased:
 		return "Compressed again: the next compaction may shorten this turn."
 	case doneRestored:
-		return "Put back into the next request. Until then prompts stay as they are; from then on these turns are never compressed."
+		return "Restored in the next request. From then on these turns are never compressed."
 	case doneAsked:
 		return "Compact now is planned for the next request of this thread."
 	case doneCommented:

@@ -39,7 +39,7 @@ func (b *bridged) lost() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "The client compacted itself; its summary lost nothing of the ledger."
+		return "The client compacted itself. Its summary lost no directive, file, error or decision."
 	}
 	return "The client’s summary lost " + strings.Join(parts, ", ") + "."
 }
@@ -47,7 +47,7 @@ func (b *bridged) lost() string {
 // restored lists the items that were put back.
 func (b *bridged) restored() string {
 	if b.reason != "" {
-		return "Nothing was put back: " + b.reason + "."
+		return "Nothing was restored: " + b.reason + "."
 	}
 	var parts []string
 	for _, kind := range [...]struct{ count, one string }{
@@ -61,5 +61,5 @@ func (b *bridged) restored() string {
 			parts = append(parts, components.Plural(int64(count), kind.one))
 		}
 	}
-	return "Put back: " + strings.Join(parts, ", ") + "."
+	return "Restored: " + strings.Join(parts, ", ") + "."
 }

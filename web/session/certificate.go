@@ -24,7 +24,7 @@ func certified(certificate session.Certificate) string {
 	case len(lost) > 0:
 		return "lost: " + strings.Join(lost, ", ")
 	case archived > 0:
-		return "nothing lost, " + components.Count(int64(archived)) + " one recall away"
+		return "nothing lost, " + components.Count(int64(archived)) + " available to recall"
 	}
 	return "nothing lost"
 }
@@ -45,7 +45,7 @@ func messagesOf(messages []int) string {
 func keptText(kept *session.Kept) string {
 	text := fmt.Sprintf("%d of %d in the prompt", kept.InPrompt, kept.All)
 	if kept.Archived > 0 {
-		text += fmt.Sprintf(", %d one recall away", kept.Archived)
+		text += fmt.Sprintf(", %d available to recall", kept.Archived)
 	}
 	if lost := kept.Lost(); lost > 0 {
 		text += fmt.Sprintf(", %d missing%s", lost, messagesOf(kept.Missing))

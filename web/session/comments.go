@@ -66,7 +66,7 @@ func (m *commentsModel) strip() string {
 
 // hint describes the allowed content of a comment.
 func (m *commentsModel) hint() string {
-	return "Plain text, " + components.Count(tenants.MaxComment) + " characters at most, for everyone who may read this session. API keys and passwords in it are taken out."
+	return "Plain text, " + components.Count(tenants.MaxComment) + " characters at most, for everyone who may read this session. API keys and passwords in it are removed."
 }
 
 // comments returns a session's comments if the person may read it.

@@ -49,7 +49,7 @@ func (g grounds) whyNot() string {
 	turns := g.newest.Levels[0] + g.newest.Levels[1] + g.newest.Levels[2] + g.newest.Levels[3]
 	switch {
 	case g.of.lane.Order != nil:
-		return "It is planned for the next request already."
+		return "It is already planned for the next request."
 	case g.unkept != "":
 		return g.unkept
 	case g.key.ID != g.of.detail.APIKey || g.key.RevokedAt != nil:
@@ -57,11 +57,11 @@ func (g grounds) whyNot() string {
 	case g.target == 0:
 		return "Compression is off in the pipeline of this session’s API key."
 	case g.of.lane.Kind == session.Side:
-		return "A call beside the conversation is never compressed."
+		return "Side calls are never compressed."
 	case g.of.detail.Single:
 		return "Its requests carry no history, so there is nothing to shorten."
 	case g.newest.At.IsZero():
-		return "No request of it went through the pipeline yet."
+		return "None of its requests went through the pipeline yet."
 	case g.newest.Window == 0:
 		return "The context window of its model is not known, so nothing is compressed."
 	case turns <= 1:

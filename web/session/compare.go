@@ -250,7 +250,7 @@ func (s comparison) facts() []comparedFact {
 		fact("Tokens sent", func(of *counterpart) string { return of.sent() }),
 		fact("Cost", func(of *counterpart) string { return components.Cents(of.Totals.CostMicroUSD) }),
 		fact("Saved, net", func(of *counterpart) string { return components.Cents(of.NetMicroUSD) }),
-		fact("Reach", func(of *counterpart) string { return components.Count(of.Reach) }),
+		fact("Kept alive", func(of *counterpart) string { return components.Count(of.Reach) }),
 		fact("Compactions", func(of *counterpart) string { return components.Count(int64(of.Detail.Epochs)) }),
 		fact("Cache misses", func(of *counterpart) string { return of.misses() }),
 		fact("Failed requests", func(of *counterpart) string { return components.Count(int64(of.Totals.Failed)) }),

@@ -421,7 +421,7 @@ func partingCard(s comparison) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if s.Parting.Same {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p class=\"hint\">None: both sessions hold the same messages.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p class=\"hint\">Both sessions hold the same messages.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

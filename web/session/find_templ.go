@@ -136,12 +136,12 @@ func foundView(model findModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if model.Slow {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "The search did not end in two seconds. Search for a rarer word.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "The search took longer than two seconds. Search for a rarer word.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if len([]rune(model.Asked)) >= findRunes && len(model.Hits) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "No message of this session has that.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "No message of this session matches.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -100,8 +100,8 @@ type exportForm struct{ Format, Title, Words string }
 func exportForms() []exportForm {
 	return []exportForm{
 		{"markdown", "Markdown", "A transcript to read, with the level and hash of each message."},
-		{"tar", "Tar", "Each original as a file, with what palimpsest verify checks."},
-		{"ndjson", "NDJSON", "Everything as lines, which palimpsest verify checks."},
+		{"tar", "Tar", "Each original as a file, for palimpsest verify to check."},
+		{"ndjson", "NDJSON", "All data as lines, for palimpsest verify to check."},
 	}
 }
 
@@ -202,11 +202,11 @@ func (m *model) messagePath(message int) string {
 func (m *model) savedShare() string {
 	without := ""
 	if m.Reach > 0 {
-		without = " without reach"
+		without = ", without kept alive"
 	}
 	switch saved := m.Saved(); {
 	case m.Sendable() == 0:
-		return "reach"
+		return "kept alive"
 	case saved < 0:
 		return components.Share(-saved, m.Sendable()) + " more" + without
 	default:
@@ -218,19 +218,19 @@ func (m *model) savedShare() string {
 func reasonName(reason string) string {
 	switch reason {
 	case "target":
-		return "the target"
+		return "target reached"
 	case session.ReasonIdle:
-		return "a cache that had expired"
+		return "expired cache"
 	case "break-even":
-		return "reading on having cost as much"
+		return "saves money"
 	case "limit":
-		return "the limit"
+		return "limit reached"
 	case "manual":
-		return "a request for it"
+		return "asked for"
 	case "bytes":
-		return "the limit of bytes"
+		return "size limit reached"
 	case "":
-		return "an unknown reason"
+		return "unknown"
 	default:
 		return reason
 	}

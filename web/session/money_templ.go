@@ -37,7 +37,7 @@ func notices(model model) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if model.Unkept != "" {
-			templ_7745c5c3_Err = components.UnkeptNote(model.Unkept+" What stands here was said before.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.UnkeptNote(model.Unkept+" The messages below are from before.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -105,14 +105,14 @@ func notices(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<span data-testid=\"notice-loss\">Compression has cost <b class=\"num\" title=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<span data-testid=\"notice-loss\">Compression cost <b class=\"num\" title=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(components.ExactMoney(-model.NetMicroUSD))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 22, Col: 89}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 22, Col: 85}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -125,13 +125,13 @@ func notices(model model) templ.Component {
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(components.Money(-model.NetMicroUSD))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 22, Col: 130}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/money.templ`, Line: 22, Col: 126}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</b> more than it saved in this session: a compaction came too late to earn what rewriting the provider’s cache cost. <a class=\"link\" href=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</b> more than it saved in this session, because a compaction came too late to earn back the cost of rewriting the provider’s cache. <a class=\"link\" href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -168,7 +168,7 @@ func notices(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span data-testid=\"notice-truncated\">A prompt of this thread was truncated: something left it for which nothing stands there. The originals are in the archive.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span data-testid=\"notice-truncated\">A prompt of this thread was truncated: turns were left out without a shorter form. The originals are in the archive.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -205,7 +205,7 @@ func notices(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, ". What was said first is known to the model by its shortest form only.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, ". The model has the oldest turns in their shortest form only.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -243,7 +243,7 @@ func decisionsTable(model model) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(model.Decisions) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section><header><h3>Compactions</h3><span class=\"sub\">what each was to save, could cost at worst, and has saved so far</span><div class=\"r\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section><header><h3>Compactions</h3><span class=\"sub\">predicted, worst and actual savings of each</span><div class=\"r\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -251,7 +251,7 @@ func decisionsTable(model model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Compactions of this thread\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Compaction</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realized</th><th class=\"r\">Reach</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Compactions of this thread\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Compaction</th><th>At</th><th>Reason</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">Worst case</th><th class=\"r\">So far</th><th class=\"r\">Kept alive</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -370,7 +370,7 @@ func decisionsTable(model model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realized is input not sent and cached input not read, less cache rewritten, over all requests under the compacted prompt, at list prices. Requests that could not have been sent as they came count as reach instead.</span></footer></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>The worst case assumes that no request follows. So far is input not sent and cached input not read, minus cache rewritten, over all requests with the compacted prompt, at list prices. Requests too long for the model count as kept alive instead, since they could not have been sent.</span></footer></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

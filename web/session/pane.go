@@ -76,7 +76,7 @@ type pane struct {
 // insert is a text that a module put into the prompt.
 type insert struct {
 	Module   string
-	Where    string // "behind the message", "behind the system prompt"
+	Where    string // "after the message", "after the system prompt"
 	Tokens   int
 	Text     text
 	IsBehind bool // after the message, not after the system prompt
@@ -162,9 +162,9 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 			pointers = append(pointers, &put)
 			continue
 		}
-		shown := insert{Module: put.Module, Where: "behind the message", Tokens: r.sizes.scaled(put.Tokens), Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
+		shown := insert{Module: put.Module, Where: "after the message", Tokens: r.sizes.scaled(put.Tokens), Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
 		if put.Message == session.InSystem {
-			shown.Where, shown.IsBehind = "behind the system prompt", false
+			shown.Where, shown.IsBehind = "after the system prompt", false
 		}
 		p.Inserts = append(p.Inserts, shown)
 	}

@@ -8,7 +8,7 @@ import (
 
 // rule names the rule that shortened the turn, and the window's use at that time.
 func (p pane) rule() string {
-	rule := fmt.Sprintf("ipc, %s, because of %s", components.LevelName(p.Level), reasonName(p.Epoch.Reason))
+	rule := fmt.Sprintf("Compression, %s, reason: %s", components.LevelName(p.Level), reasonName(p.Epoch.Reason))
 	if window := p.Epoch.Window; window > 0 {
 		rule += fmt.Sprintf("; utilization was %.2f", float64(p.Epoch.Before)/float64(window))
 	}

@@ -116,7 +116,7 @@ func blockTitle(piece conversation.Block) string {
 	case conversation.Media:
 		return "Attachment"
 	case conversation.Opaque:
-		return "Passed on as it is: " + piece.Name
+		return "Sent unchanged: " + piece.Name
 	case conversation.Text:
 		return ""
 	default:
@@ -242,7 +242,7 @@ func (b *block) draw(isExact bool) {
 	}
 	for _, segment := range b.Segments {
 		if strings.ReplaceAll(segment.Text, "\r\n", "\n") != render.Visible(segment.Text) {
-			b.Notes = append(b.Notes, "Characters that hide, reorder or control are spelled out. The original bytes hold them.")
+			b.Notes = append(b.Notes, "Hidden, reordering and control characters are spelled out. The original bytes hold them.")
 			return
 		}
 	}

@@ -242,7 +242,7 @@ func TestMomentsShowTheirOwnCompaction(t *testing.T) {
 	if len(events) != maxMarks || events[0].Number != 1 || events[0].Request != 4 || events[maxMarks-1].Request != maxMarks+3 {
 		t.Errorf("%d events, from %+v to %+v", len(events), events[0], events[len(events)-1])
 	}
-	for at, want := range map[int]string{0: "compaction 1 because of the target, 900 → 500 tokens", maxMarks - 1: "compaction 2 because of the limit, 800 → 400 tokens"} {
+	for at, want := range map[int]string{0: "compaction 1, reason: target reached, 900 → 500 tokens", maxMarks - 1: "compaction 2, reason: limit reached, 800 → 400 tokens"} {
 		if events[at].Text != want {
 			t.Errorf("event %d: %q, want %q", at, events[at].Text, want)
 		}
@@ -252,7 +252,7 @@ func TestMomentsShowTheirOwnCompaction(t *testing.T) {
 			t.Errorf("levels at %d: %s, want %s", at, got, want)
 		}
 	}
-	if got := m.levelsText(session.TimelineEntry{Projection: 3}); got != "not noted then" {
+	if got := m.levelsText(session.TimelineEntry{Projection: 3}); got != "not recorded" {
 		t.Errorf("levels of a compaction that is gone: %s", got)
 	}
 }

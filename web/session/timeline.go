@@ -83,7 +83,7 @@ func (m *model) happened(moment session.TimelineEntry) string {
 	}
 	switch epoch := m.epoch(moment.Projection); {
 	case isEpoch(moment) && epoch != nil:
-		parts = append(parts, fmt.Sprintf("compaction %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
+		parts = append(parts, fmt.Sprintf("compaction %d, reason: %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
 			components.Short(int64(epoch.Before)), components.Short(int64(epoch.After))))
 		if epoch.Certificate != nil {
 			parts = append(parts, certified(epoch.Certificate))
@@ -101,7 +101,7 @@ func (m *model) happened(moment session.TimelineEntry) string {
 
 // providerCompacted describes the provider's compaction of the history and its cost in tokens.
 func providerCompacted(event *pipeline.ReportEntry) string {
-	text := fmt.Sprintf("the provider compacted the history by itself, %s; the originals are in the archive", components.Plural(int64(event.Counts["messages"]), "message"))
+	text := fmt.Sprintf("the provider compacted the history, %s; the originals are in the archive", components.Plural(int64(event.Counts["messages"]), "message"))
 	if in, out := event.Counts["input_tokens"], event.Counts["output_tokens"]; in+out > 0 {
 		text += fmt.Sprintf("; it read %s and wrote %s tokens for that", components.Short(int64(in)), components.Short(int64(out)))
 	}
@@ -220,7 +220,7 @@ func (m *model) chart() string {
 func (m *model) levelsText(moment session.TimelineEntry) string {
 	held, known := m.levels(moment)
 	if !known {
-		return "not noted then"
+		return "not recorded"
 	}
 	var parts []string
 	for _, tokens := range held {

@@ -110,7 +110,7 @@ func contextChart(model model) templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section><header><h3>Context window</h3><span class=\"sub\">what each request held</span><div class=\"r legend\"><span><i class=\"k line lapis\"></i>Without Palimpsest</span> <span><i class=\"k line verd\"></i>Sent</span> <span><i class=\"k l0\"></i>L0</span> <span><i class=\"k l1\"></i>L1</span> <span><i class=\"k l2\"></i>L2</span> <span><i class=\"k l3\"></i>L3</span> ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section><header><h3>Context window</h3><span class=\"sub\">size of each request</span><div class=\"r legend\"><span><i class=\"k line lapis\"></i>Without Palimpsest</span> <span><i class=\"k line verd\"></i>Sent</span> <span><i class=\"k l0\"></i>L0</span> <span><i class=\"k l1\"></i>L1</span> <span><i class=\"k l2\"></i>L2</span> <span><i class=\"k l3\"></i>L3</span> ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

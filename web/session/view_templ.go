@@ -229,9 +229,9 @@ func view(model model) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(", went on for " + components.Span(model.LastAt.Sub(model.StartedAt)))
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(", lasted " + components.Span(model.LastAt.Sub(model.StartedAt)))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/view.templ`, Line: 47, Col: 78}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/view.templ`, Line: 47, Col: 73}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -569,7 +569,7 @@ func totals(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "</dd></div><div><dt title=\"Requests longer than the model takes, answered because they were shortened\">Reach</dt><dd class=\"v\" data-testid=\"reach\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "</dd></div><div><dt title=\"Requests too long for the model, answered because they were shortened\">Kept alive</dt><dd class=\"v\" data-testid=\"reach\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -787,7 +787,7 @@ func readView(model readModel) templ.Component {
 			templ_7745c5c3_Var37 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<section class=\"card\" id=\"read\"><header><h2 id=\"messages\">Messages</h2><span class=\"sub\" title=\"The newest request of this thread: what the client sent, and what was sent on\" data-testid=\"prompt\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<section class=\"card\" id=\"read\"><header><h2 id=\"messages\">Messages</h2><span class=\"sub\" title=\"The newest request of this thread, as received and as sent\" data-testid=\"prompt\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -901,7 +901,7 @@ func readView(model readModel) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, " you see sizes and levels, not what was said: the workspace does not let you read this session.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, " you see sizes and levels but no text, because the workspace does not let you read this session.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -917,7 +917,7 @@ func readView(model readModel) templ.Component {
 			}
 		}
 		if len(model.Rows) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<div class=\"b\"><p class=\"hint\">Nothing is compressed in this thread yet.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<div class=\"b\"><p class=\"hint\">No message of this thread is compressed yet.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1042,7 +1042,7 @@ func restoreForm(model readModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "\"> <button class=\"btn sm\" type=\"submit\" data-testid=\"restore-some\">Put back ticked</button></form><form method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "\"> <button class=\"btn sm\" type=\"submit\" data-testid=\"restore-some\">Restore selected messages</button></form><form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1068,7 +1068,7 @@ func restoreForm(model readModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "\"> <input type=\"hidden\" name=\"m\" value=\"all\"> <button class=\"btn sm\" type=\"submit\" data-testid=\"restore-all\">Put all back</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "\"> <input type=\"hidden\" name=\"m\" value=\"all\"> <button class=\"btn sm\" type=\"submit\" data-testid=\"restore-all\">Restore all messages</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1201,7 +1201,7 @@ func turnRows(model readModel) templ.Component {
 			}
 		}
 		if model.First == 0 && !model.Folded && model.Rest != (figure{}) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 99, "<li class=\"rest\" title=\"What of the prompt is in no message: system prompt, tool definitions and settings, as far as counts agree\" data-testid=\"rest\"><span class=\"hint\">System prompt, tools</span> <span class=\"tk\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 99, "<li class=\"rest\" title=\"The rest of the prompt: system prompt, tool definitions and settings, calculated from the counts\" data-testid=\"rest\"><span class=\"hint\">System prompt, tools</span> <span class=\"tk\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1344,9 +1344,9 @@ func turnRow(row row, mayPutBack bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var64 string
-			templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinStringErrs("Put back " + row.index())
+			templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinStringErrs("Restore " + row.index())
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/view.templ`, Line: 279, Col: 110}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `session/view.templ`, Line: 279, Col: 109}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var64))
 			if templ_7745c5c3_Err != nil {

@@ -20,7 +20,7 @@ func columnsOf() []columns.Drawn[model, row] {
 		{Label: "Not sent", Class: "r", Cell: func(_ model, r row) templ.Component { return text(r.saved()) }},
 		{Label: "Cost", Class: "r", Cell: func(_ model, r row) templ.Component { return components.Sum(r.CostMicroUSD) }},
 		{Label: "Net", Class: "r", Head: sorted("Net", session.ByNet), Cell: func(_ model, r row) templ.Component { return components.Sum(r.NetMicroUSD) }},
-		{Label: "Reach", Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Reach) }},
+		{Label: "Kept alive", Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Reach) }},
 		{Label: "Last request", Class: "r", Head: sorted("Last request", session.ByLast), Cell: func(m model, r row) templ.Component { return components.At(r.LastAt, m.Now) }},
 	}
 }

@@ -68,7 +68,7 @@ func reachHead(_ model) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<th class=\"r\" title=\"Requests longer than the model takes, answered because they were shortened; no money is claimed for them\">Reach</th>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<th class=\"r\" title=\"Requests too long for the model, answered because they were shortened. No money is claimed for them\">Kept alive</th>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -21,8 +21,8 @@ type exportRefusal string
 
 const (
 	nothingToExport exportRefusal = "No session is chosen. Nothing was exported: choose sessions in the list, or export all that match."
-	tooManyToExport exportRefusal = "More than 100 sessions match, and one file holds 100. Nothing was exported: narrow the range or the filters, or choose sessions in the list."
-	notYoursToRead  exportRefusal = "You may not read every one of these sessions. Nothing was exported: narrow the list to your API keys, or choose sessions whose titles you see."
+	tooManyToExport exportRefusal = "More than 100 sessions match, and one file holds 100. Nothing was exported: choose a shorter range, add a filter, or choose sessions in the list."
+	notYoursToRead  exportRefusal = "You may not read all of these sessions. Nothing was exported: filter the list by your API keys, or choose sessions whose titles you see."
 )
 
 // Export redirects to the file of the chosen sessions, or of all that match. Without any, the list says

@@ -119,7 +119,7 @@ func (m model) matches() string {
 	if m.matching() == "1" {
 		sessions = "1 session"
 	}
-	return sessions + " by title or id, " + components.Plural(int64(len(m.Found.Hits)), "message") + " by what was said"
+	return sessions + " by title or id, " + components.Plural(int64(len(m.Found.Hits)), "message") + " by text"
 }
 
 // singlePath returns the address of the matching single calls if conversations are listed and none matches;
@@ -199,11 +199,11 @@ func (m model) keyOptions() []components.Option {
 func (m model) noneTitle() string {
 	switch {
 	case !m.Asked.isWhole():
-		return "Nothing matches"
+		return "No matches"
 	case m.Asked.Show == mine:
-		return "None of your own yet"
+		return "No sessions of yours yet"
 	default:
-		return "None of these yet"
+		return "No such sessions yet"
 	}
 }
 
@@ -212,20 +212,20 @@ func (m model) nothing() string {
 	switch {
 	case !m.Asked.isWhole():
 	case m.Asked.Show == mine:
-		return "Conversations through the API keys that you have created are listed here."
+		return "Conversations through the API keys that you created are listed here."
 	case m.Asked.shown() == session.ShowConversations:
-		return "Conversations are listed here: sessions with a second request that went on from the first. There are single calls only."
+		return "Conversations are sessions in which a request continued an earlier one. This workspace has only single calls."
 	case m.Asked.Show == starred:
 		return "Sessions that you star are listed here."
 	default:
-		return "No session of this workspace is of this kind."
+		return "This workspace has no sessions of this kind."
 	}
 	has := amount(m.Total) + " sessions in this workspace"
 	if m.Total == 1 {
 		has = "1 session in this workspace"
 	}
 	none := strings.TrimSpace("none of them " + m.Asked.span().Words)
-	return has + ", " + none + " with these filters. Narrow less, or clear the filters."
+	return has + ", " + none + " with these filters. Remove a filter, or clear all."
 }
 
 // activeSpan is how long after its last request a session counts as active.

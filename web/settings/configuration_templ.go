@@ -36,7 +36,7 @@ func configuration() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\"><header><h2>Configuration</h2></header><div class=\"b g\"><p>Settings, pipeline, context windows, limits and prices of models, budgets, and the names, limits and routes of keys as one YAML file. It holds no secret. An import changes what differs and deletes nothing.</p><div class=\"acts-row\"><a class=\"btn\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\"><header><h2>Configuration</h2></header><div class=\"b g\"><p>Settings, pipeline, context windows, limits and prices of models, budgets, and the names, limits and routes of keys as one YAML file. It holds no secret. An import changes settings that differ and never deletes any.</p><div class=\"acts-row\"><a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -99,7 +99,7 @@ func importView(model importModel) templ.Component {
 			templ_7745c5c3_Var4 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"head\"><div><h1>Import configuration</h1><p>First you see what would change. What the file leaves out stays as it is; keys and secrets are never made.</p></div><div class=\"acts\"><a class=\"btn\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"head\"><div><h1>Import configuration</h1><p>You see the changes before they are made. Settings missing in the file stay as they are. Keys and secrets are never created.</p></div><div class=\"acts\"><a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -117,7 +117,7 @@ func importView(model importModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(model.Faults) > 0 {
-			templ_7745c5c3_Err = components.Faults(model.Faults, "Nothing was changed.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Faults(model.Faults, "No setting was changed.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -135,7 +135,7 @@ func importView(model importModel) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span data-testid=\"conflict\">Someone saved the pipeline in the meantime. Nothing was changed. Look again at what would change.</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<span data-testid=\"conflict\">Someone saved the pipeline in the meantime. No setting was changed. Check the changes again.</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -277,7 +277,7 @@ func importForm(model importModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" enctype=\"multipart/form-data\" novalidate><div class=\"b g\"><div class=\"f\"><label for=\"field-file\">File</label> <input class=\"in\" id=\"field-file\" type=\"file\" name=\"file\" accept=\".yaml,.yml,.json\"><p class=\"hint\">YAML or JSON as it was downloaded, up to 1 MiB.</p></div><div class=\"f\"><label for=\"field-config\">Or its text</label> <textarea class=\"in mono yaml-field\" id=\"field-config\" name=\"config\" rows=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "\" enctype=\"multipart/form-data\" novalidate><div class=\"b g\"><div class=\"f\"><label for=\"field-file\">File</label> <input class=\"in\" id=\"field-file\" type=\"file\" name=\"file\" accept=\".yaml,.yml,.json\"><p class=\"hint\">YAML or JSON, as downloaded, up to 1 MiB.</p></div><div class=\"f\"><label for=\"field-config\">Or its text</label> <textarea class=\"in mono yaml-field\" id=\"field-config\" name=\"config\" rows=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -326,7 +326,7 @@ func importForm(model importModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "\">Cancel</a> <button class=\"btn pri\" type=\"submit\">Show what would change</button></div></div></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "\">Cancel</a> <button class=\"btn pri\" type=\"submit\">Show changes</button></div></div></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -366,7 +366,7 @@ func outcome(model importModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "What would change")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "Planned changes")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -376,7 +376,7 @@ func outcome(model importModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(model.Came.Changes) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"b\"><p data-testid=\"nothing\">Nothing: this workspace has it all as the file says.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"b\"><p data-testid=\"nothing\">No changes: this workspace already matches the file.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

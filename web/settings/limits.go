@@ -45,7 +45,7 @@ func (h *Handler) limits(ctx context.Context, who tenants.Principal, typed func(
 	card.Key = components.FieldModel{Label: "Provider key", Name: "limit_key", Value: typed("limit_key")}
 	for _, field := range []components.FieldModel{
 		{Label: "Model", Name: "limit_model", Hint: "As clients name it."},
-		{Label: "Context window, tokens", Name: "window_tokens", Hint: "At one provider key only."}, {Label: "Longest answer, tokens", Name: "output_tokens"},
+		{Label: "Context window, tokens", Name: "window_tokens", Hint: "Only for one provider key."}, {Label: "Longest answer, tokens", Name: "output_tokens"},
 	} {
 		field.Value = typed(field.Name)
 		card.Fields = append(card.Fields, field)

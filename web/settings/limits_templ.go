@@ -34,7 +34,7 @@ func limits(card limitsModel) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\" id=\"limits\"><header><h2>Limits of models</h2><span class=\"sub\">In place of what the catalog says</span></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\" id=\"limits\"><header><h2>Limits of models</h2><span class=\"sub\">Override the catalog</span></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -177,14 +177,14 @@ func limits(card limitsModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\" novalidate><p class=\"hint\">For a server that takes less, or more, than the model’s maker. Prompts are compressed by the context window, budgets hold the longest answer. The window for every provider key is set under <a class=\"link\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\" novalidate><p class=\"hint\">For servers with other limits than the model’s maker. The context window decides when prompts are compressed. Budgets reserve the longest answer. Set the window for every provider key under <a class=\"link\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 templ.SafeURL
 			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.Pipeline + "#windows"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/limits.templ`, Line: 39, Col: 276}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/limits.templ`, Line: 39, Col: 277}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {

@@ -48,7 +48,7 @@ type kindModel struct {
 
 func newKinds(on []tenants.RedactionKind) []kindModel {
 	labels := map[tenants.RedactionKind]string{
-		tenants.RedactNames: "Names of people that are listed below or stand before mail addresses", tenants.RedactEmails: "Mail addresses", tenants.RedactCards: "Card numbers",
+		tenants.RedactNames: "Names of people: those listed below, and names before mail addresses", tenants.RedactEmails: "Mail addresses", tenants.RedactCards: "Card numbers",
 		tenants.RedactPhones: "Phone numbers", tenants.RedactKeys: "API keys, passwords and other secrets",
 	}
 	var kinds []kindModel
@@ -71,19 +71,19 @@ func (f *formModel) count(counts []tenants.RedactionCount) {
 
 func newForm(typed tenants.DataSettings, err error) *formModel {
 	form := &formModel{
-		TimeZone: components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.TimeZone, Hint: "Of pages while a reader’s own is not known, as Europe/Berlin, America/New_York or UTC. Files are in UTC."},
+		TimeZone: components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.TimeZone, Hint: "Used on pages if a reader’s own is not known, such as Europe/Berlin, America/New_York or UTC. Files are in UTC."},
 		Managers: components.FieldModel{Label: "Owners and admins read", Name: "managers_read", Value: string(typed.Text.Managers)},
 		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
-		EndUsers: components.FieldModel{Label: "End users", Name: "end_users", Value: string(typed.EndUsers), Hint: "Whom an application says it speaks for. Ids are kept sealed, with the sessions, and shown to who may read those. With hashes, ids that were kept are deleted."},
-		Failover: components.FieldModel{Label: "When a provider key fails", Name: "failover", Value: string(typed.Failover), Hint: "Another key that serves the model answers, with the same prompt. The new account has nothing of the session in its cache, so the prompt is paid for once more. Choose one account only if all keys with the same base URL belong to one."},
+		EndUsers: components.FieldModel{Label: "End users", Name: "end_users", Value: string(typed.EndUsers), Hint: "The people that an application serves. Ids are stored encrypted with the sessions and shown to people who may read them. If you choose hashes, stored ids are deleted."},
+		Failover: components.FieldModel{Label: "When a provider key fails", Name: "failover", Value: string(typed.Failover), Hint: "Another key that serves the model answers, with the same prompt. The session is not in the cache of another account, so its prompt is paid for again. Choose the same account only if all keys with the same base URL belong to one account."},
 		NoStore:  typed.NoStore,
 
 		OwnCredentials: typed.OwnCredentials,
 
 		Kinds:   newKinds(typed.Redact.Kinds),
-		Names:   components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
-		Origins: components.FieldModel{Label: "Browser origins", Name: "browser_origins", Value: strings.Join(typed.Origins, "\n"), Hint: "One a line: https://chat.example.com, http://localhost:5173, app://obsidian.md. Scripts of these pages may call the proxy and read its answers. Anyone who can open such a page can copy the API key that it uses, so give it a key of its own with a budget and few models. Empty: no page may."},
+		Names:   components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One full name per line. Case doesn’t matter. Other names are found only before a mail address."},
+		Origins: components.FieldModel{Label: "Browser origins", Name: "browser_origins", Value: strings.Join(typed.Origins, "\n"), Hint: "One per line: https://chat.example.com, http://localhost:5173, app://obsidian.md. Scripts of these pages may call the proxy and read its answers. Anyone who can open such a page can copy the API key that it uses, so give it its own key with a budget and few models. Empty: no page may call the proxy."},
 	}
 	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Failover, &form.Names, &form.Origins)
 	return form
@@ -124,7 +124,7 @@ func hashedOrPlain() []components.Option {
 func newDays(typed string, err error) components.FieldModel {
 	field := components.FieldModel{
 		Label: "Days", Name: "days", Value: typed,
-		Hint: "Sessions that were not used for so long are deleted within a day, with their archive. Empty: sessions are kept.",
+		Hint: "Sessions unused for this many days are deleted within a day, with their archive. A higher value keeps them longer. Empty: sessions are kept.",
 	}
 	if err != nil {
 		field.Error = "Days must be a whole number from 1 to 36500, or empty. Nothing was changed."

@@ -81,18 +81,18 @@ func (h *Handler) budgets(ctx context.Context, who tenants.Principal, typed func
 	if err != nil {
 		return card, err
 	}
-	card.Whose = components.FieldModel{Label: "Whose", Name: "whose", Value: typed("whose")}
+	card.Whose = components.FieldModel{Label: "Budget for", Name: "whose", Value: typed("whose")}
 	card.Choices = []components.Option{{Value: string(tenants.WorkspaceSpends), Label: "The workspace"}, {Value: string(tenants.EndUserSpends), Label: "Each end user"}, {Value: string(tenants.ProjectSpends), Label: "A project"}}
 	names := map[string]string{}
 	for _, member := range members {
 		names[member.User.ID.String()] = member.User.Email
 		card.Choices = append(card.Choices, components.Option{Value: budgetOf(tenants.Spender{Kind: tenants.MemberSpends, ID: member.User.ID.String()}), Label: member.User.Email})
 	}
-	card.Fields = []components.FieldModel{{Label: "Project", Name: "project", Hint: "Of a project only: the value of the tag project.", Value: typed("project")}}
+	card.Fields = []components.FieldModel{{Label: "Project", Name: "project", Hint: "For a project only: the value of the tag project.", Value: typed("project")}}
 	for _, limit := range tenants.QuotaLimits() {
 		field := components.FieldModel{Label: limit.Label, Name: limit.Name, Hint: limit.Hint, Value: typed(limit.Name)}
 		if !limit.IsMoney {
-			field.Hint = strings.TrimSpace(field.Hint + " Of end users only.")
+			field.Hint = strings.TrimSpace(field.Hint + " For end users only.")
 		}
 		if limit.OfEndUser {
 			card.Fields = append(card.Fields, field)
@@ -244,7 +244,7 @@ func (h *Handler) SetPrice(c echo.Context, who tenants.Principal) error {
 	}
 	for _, name := range []string{"input", "output"} {
 		if strings.TrimSpace(c.FormValue(name)) == "" {
-			wrong = append(wrong, tenants.Invalid{Field: name, Message: "is missing; 0 for what costs nothing"})
+			wrong = append(wrong, tenants.Invalid{Field: name, Message: "is missing; enter 0 if it is free"})
 		}
 	}
 	var err error

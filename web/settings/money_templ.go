@@ -35,7 +35,7 @@ func budgets(card budgetsModel) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\" id=\"budgets\"><header><h2>Budgets</h2><span class=\"sub\">At your prices, in UTC. Those of API keys are set at the keys</span></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\" id=\"budgets\"><header><h2>Budgets</h2><span class=\"sub\">At your prices, in UTC. Set budgets of API keys at the keys</span></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -46,7 +46,7 @@ func budgets(card budgetsModel) templ.Component {
 			}
 		} else {
 			if len(card.Rows) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Budgets\"><table class=\"tbl\" data-testid=\"budgets\"><thead><tr><th scope=\"col\">Whose</th><th scope=\"col\" class=\"r\">Day</th><th scope=\"col\" class=\"r\">Month</th><th scope=\"col\">A minute</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Budgets\"><table class=\"tbl\" data-testid=\"budgets\"><thead><tr><th scope=\"col\">Budget for</th><th scope=\"col\" class=\"r\">Day</th><th scope=\"col\" class=\"r\">Month</th><th scope=\"col\">A minute</th><th scope=\"col\"><span class=\"vh\">Actions</span></th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -187,7 +187,7 @@ func budgets(card budgetsModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\">alert</a> is sent. Setting a budget replaces the one that stands.</p><div class=\"fields\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\">alert</a> is sent. A new budget replaces the current one.</p><div class=\"fields\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -521,14 +521,14 @@ func prices(card pricesModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "\" novalidate><p class=\"hint\">What you pay in place of the list price, for requests from now on. Empty fields of the cache follow the list price. A price at one provider key comes before that at every key. <a class=\"link\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "\" novalidate><p class=\"hint\">Your price instead of the list price, for new requests. Empty cache fields follow the list price. A price for one provider key overrides the price for every key. <a class=\"link\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var28 templ.SafeURL
 			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.DocsPage("models#your-own-prices")))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/money.templ`, Line: 107, Col: 274}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/money.templ`, Line: 107, Col: 260}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 			if templ_7745c5c3_Err != nil {

@@ -64,7 +64,7 @@ func view(model model) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "The settings are saved. They hold within five seconds.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "The settings are saved. They apply within five seconds.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -80,7 +80,7 @@ func view(model model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Failed("Who may read what was said", model.FormFailed, paths.Settings).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Failed("Who can read conversations", model.FormFailed, paths.Settings).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -149,7 +149,7 @@ func view(model model) templ.Component {
 			}
 		}
 		if model.mayDelete() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"card\" id=\"delete\"><header><h2>Delete the workspace</h2></header><div class=\"b g\"><p>Keys stop working and everybody is logged out of it at once. Then everything in it is removed: sessions, archive, patterns, figures, audit log, and the accounts of people who belong to no other workspace. Nothing can be restored; export first.</p><div class=\"acts\"><a class=\"btn dan\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"card\" id=\"delete\"><header><h2>Delete the workspace</h2></header><div class=\"b g\"><p>Keys stop working and everyone is logged out of it at once. Then all of its data is removed: sessions, archive, patterns, figures, audit log, and the accounts of people who belong to no other workspace. Export it first, because it cannot be restored.</p><div class=\"acts\"><a class=\"btn dan\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -198,7 +198,7 @@ func form(form *formModel) templ.Component {
 			templ_7745c5c3_Var5 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<section class=\"card\" id=\"reading\"><header><h2>Who may read what was said</h2><span class=\"sub\">Figures are shown to everybody</span></header><form class=\"b g\" method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<section class=\"card\" id=\"reading\"><header><h2>Who can read conversations</h2><span class=\"sub\">Everyone sees figures</span></header><form class=\"b g\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -249,7 +249,7 @@ func form(form *formModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, " aria-describedby=\"field-no_store-hint\"> <label for=\"field-no_store\">Keep figures only</label><p class=\"hint\" id=\"field-no_store-hint\">Nothing that is said from now on is archived or searched. What is not archived is not compressed either: prompts go out as they come.</p></div><div class=\"check\"><input type=\"checkbox\" id=\"field-own_credentials\" name=\"own_credentials\" value=\"yes\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, " aria-describedby=\"field-no_store-hint\"> <label for=\"field-no_store\">Keep figures only</label><p class=\"hint\" id=\"field-no_store-hint\">New conversations are not archived or searched. They are not compressed either, since compression needs the archive. Prompts are sent unchanged.</p></div><div class=\"check\"><input type=\"checkbox\" id=\"field-own_credentials\" name=\"own_credentials\" value=\"yes\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -259,14 +259,14 @@ func form(form *formModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " aria-describedby=\"field-own_credentials-hint\"> <label for=\"field-own_credentials\">Requests may bring their own provider credential</label><p class=\"hint\" id=\"field-own_credentials-hint\">The Palimpsest key then stands in X-Palimpsest-Key, and the client’s own login or key goes to the provider untouched. It is never stored. The provider’s terms decide which credentials may go through a gateway. <a class=\"link\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " aria-describedby=\"field-own_credentials-hint\"> <label for=\"field-own_credentials\">Requests may bring their own provider credential</label><p class=\"hint\" id=\"field-own_credentials-hint\">The client then sends the Palimpsest key in X-Palimpsest-Key, and its own login or key is passed to the provider unchanged. It is never stored. The provider’s terms decide which credentials may go through a gateway. <a class=\"link\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 templ.SafeURL
 		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.DocsPage("providers#credentials-of-the-caller")))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/view.templ`, Line: 74, Col: 357}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/view.templ`, Line: 74, Col: 361}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
@@ -314,20 +314,20 @@ func redact(form *formModel) templ.Component {
 			templ_7745c5c3_Var8 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<fieldset class=\"f boxes\" id=\"redact\"><legend>Replace before storing</legend><p class=\"hint\">Personal data in what is said from now on is replaced before it is archived, searched, summarized or embedded. Your provider still gets prompts as they come. <a class=\"link\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<fieldset class=\"f boxes\" id=\"redact\"><legend>Replace before storing</legend><p class=\"hint\">Personal data in new messages is replaced before they are archived, searched, summarized or embedded. Your provider still gets the original prompts. <a class=\"link\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var9 templ.SafeURL
 		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.DocsPage("data#redaction")))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/view.templ`, Line: 87, Col: 246}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings/view.templ`, Line: 87, Col: 237}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\" hx-boost=\"false\">What is found, and what isn’t</a></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\" hx-boost=\"false\">Limits of detection</a></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -549,7 +549,7 @@ func export(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<p class=\"hint\">Only who may read every session can export them.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<p class=\"hint\">You need the right to read every session to export the workspace.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -634,7 +634,7 @@ func deleteDialog(asked *deleteModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete "+asked.Name, "Everything in it is removed. This cannot be undone.", paths.Settings).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-delete", "Delete "+asked.Name, "All of its data is removed. This cannot be undone.", paths.Settings).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

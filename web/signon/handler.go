@@ -30,7 +30,7 @@ func New(service tenants.SingleSignOn, cookies tenants.Cookies, publicURL string
 }
 
 // linkText describes an account's connection with single sign-on.
-const linkText = "Your account also belongs elsewhere, so your company’s login alone does not open it. Log in with your password or a passkey first, then come back to this page: that connects them once."
+const linkText = "Your account also belongs elsewhere, so your company’s login alone can’t open it. Log in once with your password or a passkey, then come back to this page to connect the two."
 
 const askTitle = "Log in with single sign-on"
 
@@ -83,7 +83,7 @@ func (h *Handler) Callback(c echo.Context, here tenants.Principal) error {
 	}
 	if errors.Is(err, tenants.ErrSignOn) {
 		h.log.WarnContext(ctx, "single sign-on is refused", "error", err)
-		return layout.Plain(c, http.StatusForbidden, askTitle, askView(newAsk("", "", "Single sign-on did not prove who you are. Begin again here; if it goes on, ask who looks after your company’s login.")))
+		return layout.Plain(c, http.StatusForbidden, askTitle, askView(newAsk("", "", "Single sign-on could not verify who you are. Try again. If it keeps failing, ask the administrator of your company’s login.")))
 	}
 	if err != nil {
 		return err

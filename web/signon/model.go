@@ -30,13 +30,13 @@ func newModel(signOn tenants.SignOn, domains []tenants.Domain, callback string) 
 
 // form fills in the form with the input and its errors. A secret is never sent back.
 func (m *model) form(typed tenants.WantedSignOn, err error) {
-	m.Issuer = components.FieldModel{Label: "Issuer", Name: "issuer", Value: typed.Issuer, Hint: "As the provider names itself, such as https://login.example.com."}
+	m.Issuer = components.FieldModel{Label: "Issuer", Name: "issuer", Value: typed.Issuer, Hint: "The provider’s name for itself, such as https://login.example.com."}
 	m.Client = components.FieldModel{Label: "Client id", Name: "client_id", Value: typed.ClientID}
 	m.Secret = components.FieldModel{Label: "Client secret", Name: "secret"}
 	if m.IsSet {
-		m.Secret.Hint = "Empty: the one that is kept, for the same issuer and client."
+		m.Secret.Hint = "Leave it empty to keep the stored secret, for the same issuer and client."
 	}
-	m.Role = components.FieldModel{Label: "Role of new people", Name: "role", Value: string(typed.Role)}
+	m.Role = components.FieldModel{Label: "Role of new members", Name: "role", Value: string(typed.Role)}
 	components.FieldErrors(err, &m.Issuer, &m.Client, &m.Secret, &m.Role)
 }
 
@@ -51,7 +51,7 @@ func roles() []components.Option {
 
 func doneText(what string) string {
 	return map[string]string{
-		"saved": "Sign-on is saved. With another issuer, prove the domains again.", "removed": "Sign-on is removed, and its domains are to be proven again. People log in with their passwords.", "claimed": "The domain is added. It counts once it is proven.",
-		"proven": "The domain is proven.", "domain-removed": "The domain is removed.",
+		"saved": "Sign-on is saved. If you changed the issuer, verify the domains again.", "removed": "Sign-on is removed. People log in with their passwords. To use its domains again, verify them again.", "claimed": "The domain is added. It takes effect once it is verified.",
+		"proven": "The domain is verified.", "domain-removed": "The domain is removed.",
 	}[what]
 }

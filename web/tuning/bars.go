@@ -138,8 +138,8 @@ func (m previewModel) tiles() []tile {
 		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
 		{Name: "Tokens not sent", Value: share(wanted), Now: share(saved)},
 		{Name: "Net saved", Hint: netHint, Value: components.Money(wanted.Net), Now: components.Money(saved.Net)},
-		{Name: "History at L3", Hint: atL3Hint, Value: components.Share(wanted.AtL3, wanted.Received), Now: components.Share(saved.AtL3, saved.Received)},
-		{Name: "Cache rewrites", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},
+		{Name: "History reduced to one line", Hint: atL3Hint, Value: components.Share(wanted.AtL3, wanted.Received), Now: components.Share(saved.AtL3, saved.Received)},
+		{Name: "Times the cache was paid for again", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},
 	}
 	better := []int64{0, saved.Sent - wanted.Sent, wanted.Net - saved.Net, saved.AtL3 - wanted.AtL3, int64(saved.Rewrites - wanted.Rewrites)}
 	for i := range tiles {

@@ -107,9 +107,9 @@ func (c curvePoint) identifiers() string {
 // upward names the vertical axis.
 func upward(points []curvePoint) string {
 	if points[0].TakenUp == 0 {
-		return "what the model reads word for word"
+		return "share of prompts read word for word"
 	}
-	return "identifiers that prompts still have where a turn takes them up again"
+	return "share of identifiers still in the prompt when a turn uses them again"
 }
 
 // The picture of the curve, in its own units: cost to the right, fidelity up. Each axis spans only the

@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// curveView shows what “Spend less” costs and keeps, from touching much to touching little.
+// curveView shows the cost and the fidelity of “As soon as it saves money”, by minimum context.
 func curveView(model previewModel) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -41,19 +41,19 @@ func curveView(model previewModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(model.Curve) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"hint\">Without the module ipc nothing is compressed.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"hint\">Compression is off, so there is no curve.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<figcaption class=\"hint\">“Spend less” on the same sessions, for each size up to which it touches nothing: cost of prompts to the right, ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<figcaption class=\"hint\">“As soon as it saves money” on the same sessions, for several values of the minimum context. Cost of prompts to the right, ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
 			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(upward(model.Curve))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/curve.templ`, Line: 16, Col: 140}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/curve.templ`, Line: 16, Col: 152}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {
@@ -67,7 +67,7 @@ func curveView(model previewModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cost against fidelity\"><table class=\"tbl\"><thead><tr><th scope=\"col\">Touches nothing up to</th><th scope=\"col\" class=\"r\">Cost of prompts</th><th scope=\"col\" class=\"r\">Identifiers kept</th><th scope=\"col\" class=\"r\">Word for word</th><th scope=\"col\" class=\"r\">Compactions</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cost and fidelity\"><table class=\"tbl\"><thead><tr><th scope=\"col\">Minimum context</th><th scope=\"col\" class=\"r\">Cost of prompts</th><th scope=\"col\" class=\"r\">Identifiers kept</th><th scope=\"col\" class=\"r\">Word for word</th><th scope=\"col\" class=\"r\">Compactions</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -207,7 +207,7 @@ func curvePicture(points []curvePoint, marks []mark) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\" role=\"img\" aria-label=\"Curve of cost against fidelity; the table below has its figures\" fill=\"none\" stroke=\"currentColor\"><path d=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "\" role=\"img\" aria-label=\"Curve of cost and fidelity. The table below has its figures\" fill=\"none\" stroke=\"currentColor\"><path d=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -31,9 +31,9 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 
 // Explanations of the figures.
 const (
-	netHint      = "what prompts would have cost as they could have been sent, less what they cost, at list prices"
+	netHint      = "cost of the prompts without compression, as far as they could have been sent, minus their cost with it, at list prices"
 	rewritesHint = "compactions while the provider’s cache was warm"
-	atL3Hint     = "share of the prompts’ tokens, as the clients sent them, that goes out as one line a block"
+	atL3Hint     = "share of the tokens from clients that is sent as one line per block"
 )
 
 // figure is a row of the preview: the results of the saved setting and of this one.
@@ -54,12 +54,12 @@ func (m previewModel) figures() []figure {
 		{Key: "net_micro_usd", Name: "Net", Hint: netHint, Saved: saved.Net, Wanted: wanted.Net, words: components.Money, moreIsGood: true},
 		{Key: "tokens_sent", Name: "Tokens sent", Saved: saved.Sent, Wanted: wanted.Sent, words: components.Short},
 		{Key: "tokens_received", Name: "Tokens received", Hint: "of the same prompts, as the clients sent them", Saved: saved.Received, Wanted: wanted.Received, words: components.Short},
-		{Key: "tokens_at_l3", Name: "History at L3", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
+		{Key: "tokens_at_l3", Name: "History reduced to one line", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
 		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
-		{Key: "cache_rewrites", Name: "Cache rewrites", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
+		{Key: "cache_rewrites", Name: "Times the cache was paid for again", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
 		{Key: "deepest_level", Name: "Deepest level", Saved: int64(saved.Deepest), Wanted: int64(wanted.Deepest), words: components.Count, unit: "L"},
 		{
-			Key: "sessions_past_window", Name: "Sessions past the window", Hint: "with a prompt that the provider would refuse for its length",
+			Key: "sessions_past_window", Name: "Sessions past the window", Hint: "with a prompt too long for the provider",
 			Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), words: components.Count,
 		},
 	}, m.Identifiers.figures()...)

@@ -52,7 +52,7 @@ func (i identifiers) rows() []keeping {
 
 // basis explains the count.
 func (i identifiers) basis() string {
-	return "Paths, symbols, names of errors and numbers that a turn takes up from earlier ones, and whether the prompt before it still had them. Counted in the text of " +
+	return "Paths, symbols, names of errors and numbers that a turn uses again, and whether its prompt still had them. Counted in the text of " +
 		components.Plural(int64(i.Sessions), "session") + "."
 }
 
@@ -62,7 +62,7 @@ func (i identifiers) figures() []figure {
 		return nil
 	}
 	return []figure{
-		{Key: "identifiers_taken_up", Name: "Identifiers taken up", Hint: "in the text of " + strconv.Itoa(i.Sessions) + " of the sessions", Saved: int64(i.TakenUp), Wanted: int64(i.TakenUp), words: components.Count},
-		{Key: "identifiers_gone", Name: "Identifiers gone", Hint: "of them, those that the prompt no longer had", Saved: int64(i.TakenUp - i.Held[0]), Wanted: int64(i.TakenUp - i.Held[1]), words: components.Count},
+		{Key: "identifiers_taken_up", Name: "Identifiers used again", Hint: "in the text of " + strconv.Itoa(i.Sessions) + " of the sessions", Saved: int64(i.TakenUp), Wanted: int64(i.TakenUp), words: components.Count},
+		{Key: "identifiers_gone", Name: "Identifiers missing", Hint: "identifiers used again that the prompt no longer had", Saved: int64(i.TakenUp - i.Held[0]), Wanted: int64(i.TakenUp - i.Held[1]), words: components.Count},
 	}
 }

@@ -37,7 +37,7 @@ func identifiersView(model previewModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if model.Identifiers.MayNot {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"hint\">Identifiers are counted in the text of sessions, which you may not read. An owner or admin can change this in Settings.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p class=\"hint\">You may not read sessions, so identifiers cannot be counted. An owner or admin can change this in Settings.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -47,7 +47,7 @@ func identifiersView(model previewModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if model.Identifiers.Sessions == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"hint\">No session could be counted. Its text may be too long, no longer kept, or closed to you.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"hint\">No session could be counted, because its text is too long, no longer kept, or not readable for you.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -65,7 +65,7 @@ func identifiersView(model previewModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</figcaption><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Identifiers kept\"><table class=\"tbl\"><thead><tr><th scope=\"col\">Setting</th><th scope=\"col\" class=\"r\">Taken up</th><th scope=\"col\" class=\"r\">Still there</th><th scope=\"col\" class=\"r\">Gone</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</figcaption><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Identifiers kept\"><table class=\"tbl\"><thead><tr><th scope=\"col\">Setting</th><th scope=\"col\" class=\"r\">Used again</th><th scope=\"col\" class=\"r\">Still in the prompt</th><th scope=\"col\" class=\"r\">Missing</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -168,7 +168,7 @@ func asksView(model previewModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !model.HasCurve {
-			templ_7745c5c3_Err = askButton(model.Ready, curvePart, "Cost against fidelity").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = askButton(model.Ready, curvePart, "Cost and fidelity").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -64,7 +64,7 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 		again, err = h.deps.Exchanges.AnsweredAgain(ctx, workspace, filter.From)
 	}
 	figures[semanticcache.Name] = figureOf{
-		Text: components.Plural(again, "answer") + " given again", Exact: components.Share(again, totals.Exchanges) + " of requests",
+		Text: components.Plural(again, "answer") + " repeated", Exact: components.Share(again, totals.Exchanges) + " of requests",
 	}
 	fail(figures, h.failed(ctx, "answers", err), semanticcache.Name)
 	return figures

@@ -59,7 +59,7 @@ func previewCard(model model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, " aria-labelledby=\"preview-title\"><header><h2 id=\"preview-title\">What would have happened</h2><div class=\"r\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, " aria-labelledby=\"preview-title\"><header><h2 id=\"preview-title\">Preview on past sessions</h2><div class=\"r\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -217,14 +217,14 @@ func previewBody(model previewModel) templ.Component {
 			}
 		} else {
 			if model.Found.IsSample {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p class=\"hint replays\" data-testid=\"sample\">To a bundled sample of 6 invented sessions: a preview of ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p class=\"hint replays\" data-testid=\"sample\">Shown for a bundled sample of 6 invented sessions, because a preview of ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 string
 				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(model.whose())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/preview.templ`, Line: 52, Col: 120}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/preview.templ`, Line: 52, Col: 135}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -235,14 +235,14 @@ func previewBody(model previewModel) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint replays\" data-testid=\"replayed\">To ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"hint replays\" data-testid=\"replayed\">Replayed on ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var10 string
 				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(model.replayed())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/preview.templ`, Line: 54, Col: 71}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tuning/preview.templ`, Line: 54, Col: 80}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 				if templ_7745c5c3_Err != nil {
@@ -355,7 +355,7 @@ func previewBody(model previewModel) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, " would have had a prompt that the provider refuses for its length.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, " would have had a prompt too long for the provider.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -482,7 +482,7 @@ func previewWaiting(model previewModel) templ.Component {
 			templ_7745c5c3_Var20 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"hint no-js\">Press Preview to see what these settings would have made of your newest sessions.</p><p class=\"hint replays js-only\">Replaying your newest sessions. <span class=\"late\" data-testid=\"late\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"hint no-js\">Press Preview to try these settings on your newest sessions.</p><p class=\"hint replays js-only\">Replaying your newest sessions. <span class=\"late\" data-testid=\"late\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -576,7 +576,7 @@ func previewFailed(reference string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<h3>The preview did not load</h3><p>Nothing that you typed is lost, and saving still works. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "<h3>The preview did not load</h3><p>Your input is kept, and saving still works. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -958,7 +958,7 @@ func pictureView(drawn picture) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "</text></svg></div><div class=\"ends axis\" aria-hidden=\"true\"><span>oldest</span><span>newest</span></div><p class=\"legend\"><span><span class=\"k l0\"></span>Left verbatim</span> <span><span class=\"k l1\"></span>Reaches L1, tool results cut</span> <span><span class=\"k l2\"></span>L2, first sentences</span> <span><span class=\"k l3\"></span>L3, one line a block</span> <span><span class=\"k gap\"></span>Not sent</span></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "</text></svg></div><div class=\"ends axis\" aria-hidden=\"true\"><span>oldest</span><span>newest</span></div><p class=\"legend\"><span><span class=\"k l0\"></span>Left verbatim</span> <span><span class=\"k l1\"></span>Reaches L1, tool results cut</span> <span><span class=\"k l2\"></span>L2, first sentences</span> <span><span class=\"k l3\"></span>L3, one line per block</span> <span><span class=\"k gap\"></span>Not sent</span></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

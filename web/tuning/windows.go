@@ -116,7 +116,7 @@ const windowsAnchor = "#windows"
 func windowDone(done string) string {
 	return map[string]string{
 		"set":     "The window is set. It applies to new requests within 5 s.",
-		"removed": "The window is removed. The table of models holds again within 5 s.",
+		"removed": "The window is removed. The table of models applies again within 5 s.",
 	}[done]
 }
 

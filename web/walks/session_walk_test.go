@@ -51,7 +51,7 @@ func TestCompactNowSaysWhyItIsNotOffered(t *testing.T) {
 	tab.Until(opened)
 	tab.Press("Compact now")
 	tab.Until(`document.querySelector('button[data-testid="compact"][aria-disabled="true"]') !== null`)
-	if why := tab.Text(`[data-testid="no-compact"]`); why != "It is planned for the next request already." {
+	if why := tab.Text(`[data-testid="no-compact"]`); why != "It is already planned for the next request." {
 		t.Errorf("it says %q", why)
 	}
 	tab.CheckLooks("session with a compaction planned")

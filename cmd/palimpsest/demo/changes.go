@@ -34,7 +34,7 @@ func (f *filling) changes() []entry {
 	return []entry{
 		f.team.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35})),
 		// A day on which someone had each prompt shortened at once: the cache is rewritten for each, which
-		// costs more than it saves. From then on prices decide when a prompt is shortened ("Spend less").
+		// costs more than it saves. From then on prices decide when a prompt is shortened ("As soon as it saves money").
 		f.team.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
 		f.team.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35, "trigger": "break-even"})),
 		{f.share(0.45), func(ctx context.Context) error { return f.team.revoke(ctx, "jonas", keyIntern) }},

@@ -70,22 +70,22 @@ func (Config) ModuleName() string { return Name }
 // Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "after a client’s own compaction", Header: "bridge", IsStandard: true,
+		Name: Name, Title: "Restore after client compaction", Header: "bridge", IsStandard: true,
 		Docs:     "memory.md#after-the-client-compacted-itself-compaction-bridge",
-		Does:     "Puts back what a client’s own summary lost.",
+		Does:     "Restores details that a client’s own summary lost.",
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "What comes back", Sub: "after a client compacted itself", Settings: restored()},
+			{Title: "Restored details", Sub: "after a client compacted itself", Settings: restored()},
 			{Title: "When a client asks for its own summary", Sub: "/compact, or at the client's limit", Settings: []pipeline.Setting{
 				pipeline.ChoiceField(func(c *Config) *string { return &c.ClientCompaction }, pipeline.Setting{
 					Name: "clientCompaction", Label: "Client’s own compaction",
-					Hint:    "Answer: where a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Everything else, such as /compact with instructions, goes to the provider.",
-					Options: []pipeline.Option{{Value: ClientCompactionPass, Label: "Pass to the provider"}, {Value: ClientCompactionAnswer, Label: "Answer where ready"}},
+					Hint:    "Answer: if a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Other requests, such as /compact with instructions, go to the provider.",
+					Options: []pipeline.Option{{Value: ClientCompactionPass, Label: "Pass to the provider"}, {Value: ClientCompactionAnswer, Label: "Answer if ready"}},
 				}),
 			}},
 			{Title: "Details", Settings: []pipeline.Setting{
 				pipeline.ShareField(func(c *Config) *float64 { return &c.DetectionThreshold }, 0, 1, pipeline.Setting{
-					Name: "detectionThreshold", IsRare: true, Label: "Detection threshold", Hint: "Score from which a client that is not known is taken to have compacted itself.",
+					Name: "detectionThreshold", IsRare: true, Label: "Detection threshold", Hint: "Score at which an unknown client counts as having compacted itself. A higher value restores less often.",
 				}),
 				pipeline.Field(func(c *Config) *string { return &c.BlobPrefix }, checkPrefix, pipeline.Setting{
 					Name: "blobPrefix", Kind: pipeline.Word, Label: "Prefix of archive objects",
@@ -100,20 +100,20 @@ func Description() pipeline.Description {
 func restored() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 0, 100, pipeline.Setting{
-			Name: "preserveLastTurns", IsRare: true, Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Those that the client dropped.",
+			Name: "preserveLastTurns", IsRare: true, Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Turns that the client dropped. A higher value restores more of them.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveActiveFiles }, pipeline.Setting{
-			Name: "preserveActiveFiles", Label: "Files in use", Hint: "With their content.",
+			Name: "preserveActiveFiles", Label: "Files in use", Hint: "Restores their content too.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveDirectives }, pipeline.Setting{
-			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …”, “never …”, where the client’s summary lost them.",
+			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …” and “never …”, if the client’s summary lost them.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
-			Name: "maxTokens", IsRare: true, Label: "Maximum length", Unit: "tokens", Step: "500",
+			Name: "maxTokens", IsRare: true, Label: "Maximum length", Unit: "tokens", Step: "500", Hint: "A higher value restores more and makes prompts longer.",
 		}),
-		pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose text comes back",
-			"Session: only what was said in a session that the client names. Wider: clients that name none also get back what stands in "+
-				"another session of the same API key with the same messages, which could be someone else’s if several people use the key."),
+		pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Source of restored text",
+			"Session: only messages of a session that the client names. Wider: clients that name no session also get messages from "+
+				"another session of the same API key that has the same messages. It could be someone else’s if several people use the key."),
 		pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 	}
 }

@@ -10,13 +10,13 @@ import (
 // Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "infinite persistent context", IsStandard: true, Docs: "compaction.md",
-		Does:     "Compresses the oldest turns first. Every original stays in the archive.",
+		Name: Name, Title: "Compression", IsStandard: true, Docs: "compaction.md",
+		Does:     "Shortens the oldest turns first. Every original stays in the archive.",
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
 			{Title: TargetCard, Settings: []pipeline.Setting{target()}},
-			{Title: "When", Sub: "what decides that old turns are compressed", Settings: when()},
-			{Title: "Limits", Sub: "what a compaction may take", Settings: limits()},
+			{Title: "When", Sub: "when old turns are shortened", Settings: when()},
+			{Title: "Limits", Sub: "how much a compaction may shorten", Settings: limits()},
 			{Title: "Summaries at L2 and L3", Sub: "a model writes them, in the background and with your provider key", Settings: []pipeline.Setting{summaries()}},
 			{Title: "Details", Settings: details()},
 		},
@@ -24,11 +24,11 @@ func Description() pipeline.Description {
 			{Name: "default", Title: "Default", Does: "Starts at four fifths of the window. Suits most coding agents."},
 			{
 				Name: "aggressive", Title: "Aggressive", YAML: "ipc:\n  targetUtilization: 0.5\n  preserveLastTurns: 3\n",
-				Does: "Starts at half the window. Smaller prompts, and the provider’s cache is rewritten more often.",
+				Does: "Starts at half the window. Prompts are smaller, and the provider’s cache is rewritten more often.",
 			},
 			{
 				Name: "quality-first", Title: "Quality-first", YAML: "ipc:\n  targetUtilization: 0.9\n  preserveLastTurns: 10\n",
-				Does: "Steps in only near the limit and keeps more of the newest turns.",
+				Does: "Starts near the limit and keeps more of the newest turns.",
 			},
 		},
 	}
@@ -40,7 +40,7 @@ const TargetCard = "dial"
 func target() pipeline.Setting {
 	return pipeline.ShareField(func(c *Config) *float64 { return &c.TargetUtilization }, 0.30, 0.95, pipeline.Setting{
 		Name: "targetUtilization", Label: "Target utilization",
-		Hint: "share of the model’s context window that a request may fill before the oldest turns are compressed",
+		Hint: "share of the model’s context window that a prompt may fill before old turns are shortened; a higher value shortens later",
 	})
 }
 
@@ -48,7 +48,7 @@ func target() pipeline.Setting {
 func Triggers() []pipeline.Option {
 	return []pipeline.Option{
 		{Value: TriggerWindow, Label: "Only near the limit", Meaning: "The model sees every turn word for word for as long as all of them fit."},
-		{Value: TriggerBreakEven, Label: "Spend less", Meaning: "The model sees old turns in shorter forms as soon as reading them again has cost as much as shortening them."},
+		{Value: TriggerBreakEven, Label: "As soon as it saves money", Meaning: "The model sees old turns in shorter forms as soon as reading them again has cost as much as shortening them."},
 	}
 }
 
@@ -56,10 +56,10 @@ func when() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Trigger }, pipeline.Setting{
 			Name: "trigger", Label: "Compress", Options: Triggers(),
-			Hint: "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
+			Hint: "Only near the limit: prompts below the target are sent unchanged. As soon as it saves money: old turns are shortened once reading them again has cost as much as a compaction, so the model sees shorter forms earlier.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MinContext }, 10_000, 10_000_000, pipeline.Setting{
-			Name: "minContext", Label: "Minimum context", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
+			Name: "minContext", Label: "Minimum context", Unit: "tokens", Step: "1000", Hint: "A higher value keeps more old turns word for word and saves less.",
 		}),
 	}
 }
@@ -67,23 +67,23 @@ func when() []pipeline.Setting {
 func limits() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ShareField(func(c *Config) *float64 { return &c.CompressTo }, 0.10, 0.90, pipeline.Setting{
-			Name: "compressTo", Label: "Compress down to", Hint: "What a compaction leaves, as a share of what can change: the window without system prompt, tools and room for the answer. A lower target lowers it along.",
+			Name: "compressTo", Label: "Compress down to", Hint: "Share of the changeable part that a compaction leaves: the window without system prompt, tools and room for the answer. A lower value shortens more at once. A lower target also lowers it.",
 		}),
 		pipeline.ShareField(func(c *Config) *float64 { return &c.MinClear }, 0.01, 0.50, pipeline.Setting{
-			Name: "minClear", Label: "Minimum to free", Hint: "Share of what can change; a compaction that frees less is not made.",
+			Name: "minClear", Label: "Minimum to free", Hint: "Share of the changeable part. A compaction that frees less is skipped. A higher value makes fewer, larger compactions.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 1, 100, pipeline.Setting{
-			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
+			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1", Hint: "A higher value keeps more turns word for word and frees less.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveTokens }, 0, 1_000_000, pipeline.Setting{
-			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do; other output than of files is cut first. A compaction leaves at least as much, or 40% of what can change in a small window, whatever the share above says.",
+			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Applies if it keeps more than the number of turns does. Output other than files is cut first. Each compaction leaves at least this much, or 40% of the changeable part in a small window.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
 			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",
 			Reserved: "They always stay as the client sent them; no level touches them.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.DeepestLevel }, 0, 3, pipeline.Setting{
-			Name: "deepestLevel", Kind: pipeline.Choice, Label: "Deepest level", Hint: "How far old turns may fade.",
+			Name: "deepestLevel", Kind: pipeline.Choice, Label: "Deepest level", Hint: "A deeper level shortens old turns more. Off turns compression off.",
 			Options: []pipeline.Option{{Value: "0", Label: "Off"}, {Value: "1", Label: "L1"}, {Value: "2", Label: "L2"}, {Value: "3", Label: "L3"}},
 		}),
 	}
@@ -92,16 +92,16 @@ func limits() []pipeline.Setting {
 func summaries() pipeline.Setting {
 	return pipeline.Field(func(c *Config) *LLMCompression { return &c.LLMCompression }, checkLLM, pipeline.Setting{
 		Name: "llmCompression", Kind: pipeline.Toggle, Label: "Summaries by a model",
-		Hint: "Off: first sentences and one line a block, no model is asked. Off forgets what is set below.",
+		Hint: "On: a model writes the summaries. Off: first sentences and one line per block, without a model. Turning it off deletes the settings below.",
 		Members: []pipeline.Setting{
 			{
 				Name: "model", Kind: pipeline.Word, Label: "Model", First: SameModel,
-				Hint: "A model of the conversation’s provider, or same for the conversation’s own.",
+				Hint: "A model of the conversation’s provider. Enter same to use the conversation’s own model.",
 			},
-			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
-			optional("maxTokens", "Maximum answer length", "tokens", "100", "Empty: as many as a summary may have."),
-			{Name: "timeout", IsRare: true, Kind: pipeline.Word, Label: "Timeout", Hint: "Such as 30s, up to 10m. Empty: 30s."},
-			optional("reserveTokens", "Write the summary early", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only."),
+			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "Instructions for the model, at most 20,000 bytes. Leave it empty to use the built-in ones."},
+			optional("maxTokens", "Maximum answer length", "tokens", "100", "A higher value allows longer summaries. Empty: the summary’s own limit."),
+			{Name: "timeout", IsRare: true, Kind: pipeline.Word, Label: "Timeout", Hint: "Maximum wait for a summary, such as 30s, up to 10m. Empty: 30s."},
+			optional("reserveTokens", "Write the summary early", "tokens left", "1000", "A summary is written as soon as fewer tokens are left in the window. Empty: only after each compaction."),
 			optional("keepRecentTokens", "Newest tokens left out", "tokens", "1000", "Empty: as many as preserveTokens."),
 		},
 	})
@@ -121,36 +121,36 @@ func optional(name, label, unit, step, hint string) pipeline.Setting {
 func details() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ShareField(func(c *Config) *float64 { return &c.IdleUtilization }, 0.10, 0.95, pipeline.Setting{
-			Name: "idleUtilization", IsRare: true, Label: "Plan ahead above", Hint: "Share of the window. The compaction is made when the provider’s cache has gone cold.",
+			Name: "idleUtilization", IsRare: true, Label: "Plan ahead above", Hint: "Share of the window. The compaction is made once the provider’s cache has expired. A lower value plans earlier.",
 		}),
 		pipeline.Field(func(c *Config) *[]int { return &c.KeepLastLadder }, checkLadder, pipeline.Setting{
 			Name: "keepLastLadder", IsRare: true, Kind: pipeline.Numbers, Label: "Steps for fewer preserved turns",
-			Hint: "Falling numbers from 100 to 1, tried one after the other where a compaction frees too little.",
+			Hint: "Falling numbers from 100 to 1, tried in turn if a compaction frees too little.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.BlockTokens }, 500, 100_000, pipeline.Setting{
-			Name: "blockTokens", IsRare: true, Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100",
+			Name: "blockTokens", IsRare: true, Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100", Hint: "A higher value keeps more lines about the oldest turns.",
 		}),
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
 			Name: "repeats", IsRare: true, Label: "Repeated results",
-			Hint:    "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
+			Hint:    "Point: lines of a new tool result become a pointer if an earlier result in the prompt has them word for word. Results of reading and editing files stay whole.",
 			Options: []pipeline.Option{{Value: RepeatsKeep, Label: "Keep"}, {Value: RepeatsPoint, Label: "Point"}},
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.ObservationMasking }, pipeline.Setting{
-			Name: "observationMasking", IsRare: true, Label: "Placeholder for tool results at L1", Hint: "Off: the first 200 characters stay.",
+			Name: "observationMasking", IsRare: true, Label: "Placeholder for tool results at L1", Hint: "On: a placeholder replaces the result. Off: its first 200 characters stay.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.ArchiveToBlob }, pipeline.Setting{
-			Name: "archiveToBlob", Label: "Keep the originals", Hint: "Off: no new compression either, unless the deepest level is off.",
+			Name: "archiveToBlob", Label: "Keep the originals", Hint: "Off also stops new compression, because shortened turns need their originals.",
 		}),
 		pipeline.Field(func(c *Config) *Window { return &c.ContextWindow }, checkWindow, pipeline.Setting{
 			Name: "contextWindow", Kind: pipeline.TokenWindow, Label: "Context window", Unit: "tokens",
-			Hint: "auto, or 1,000 to 100,000,000: the most that a prompt may have. The model’s own window holds where that is smaller, with room for the answer.",
+			Hint: "Maximum prompt size: auto, or 1,000 to 100,000,000. If the model’s own window is smaller, that applies, with room for the answer.",
 		}),
 		pipeline.SizeField(func(c *Config) *int { return &c.MaxBytes }, 100_000, 1_000_000_000, pipeline.Setting{
 			Name: "maxBytes", IsRare: true, Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",
-			Hint: "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more.",
+			Hint: "In larger prompts placeholders replace media, the oldest first. 0 means no limit; otherwise 100,000 or more.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.WarnAfterEpochs }, 0, 1000, pipeline.Setting{
-			Name: "warnAfterEpochs", IsRare: true, Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
+			Name: "warnAfterEpochs", IsRare: true, Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "A higher value warns later. 0 means never.",
 		}),
 	}
 }

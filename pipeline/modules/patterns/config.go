@@ -28,14 +28,14 @@ func (Config) ModuleName() string { return Name }
 // Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "the team’s rules", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
-		Does:     "Puts the team’s rules into prompts that they are relevant to, once a session.",
-		Figure:   pipeline.Figure{Before: "put into ", Noun: "prompt"},
+		Name: Name, Title: "Team rules", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
+		Does:     "Adds the team’s rules to relevant prompts, once per session.",
+		Figure:   pipeline.Figure{Before: "added to ", Noun: "prompt"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "What goes in", Sub: "rules that your team has written", Settings: []pipeline.Setting{
+			{Title: "Added rules", Sub: "rules that your team wrote", Settings: []pipeline.Setting{
 				pipeline.CountField(func(c *Config) *int { return &c.MaxInjected }, 0, 100, pipeline.Setting{
-					Name: "maxInjected", Label: "Maximum rules per thread", Unit: "rules", Step: "1",
+					Name: "maxInjected", Label: "Maximum rules per thread", Unit: "rules", Step: "1", Hint: "A higher value adds more rules and makes prompts longer.",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.MinSuccessRate }, 0, 1, pipeline.Setting{
 					Name: "minSuccessRate", Label: "Minimum success rate", Reserved: notMined,

@@ -42,34 +42,34 @@ func (Config) ModuleName() string { return Name }
 // Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "earlier turns", Header: "rehydrated", IsStandard: true,
+		Name: Name, Title: "Recall of earlier turns", Header: "rehydrated", IsStandard: true,
 		Docs:     "memory.md#what-comes-back-when-someone-refers-to-it-rehydrator",
-		Does:     "Brings back turns that someone refers to.",
-		Figure:   pipeline.Figure{Noun: "rehydration"},
+		Does:     "Brings earlier turns back when someone refers to them.",
+		Figure:   pipeline.Figure{Noun: "recall"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "What comes back", Sub: "when someone refers to earlier turns", Settings: []pipeline.Setting{
+			{Title: "Recalled turns", Sub: "when someone refers to earlier turns", Settings: []pipeline.Setting{
 				pipeline.Field(func(c *Config) *[]string { return &c.TriggerPhrases }, checkPhrases, pipeline.Setting{
-					Name: "triggerPhrases", Kind: pipeline.Lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100.",
+					Name: "triggerPhrases", Kind: pipeline.Lines, Label: "Trigger phrases", Hint: "In addition to the built-in ones. One per line, up to 100.",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.MaxRehydrated }, 0, 100, pipeline.Setting{
-					Name: "maxRehydrated", Label: "Maximum number", Unit: "turns", Step: "1",
+					Name: "maxRehydrated", Label: "Maximum number", Unit: "turns", Step: "1", Hint: "A higher value brings more turns back. 0 brings none back.",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
-					Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
+					Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500", Hint: "A higher value brings more text back and makes prompts longer.",
 				}),
-				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose text comes back",
-					"Session: only what was said in the same session. Person: also in other sessions of the API key’s owner. "+
-						"Project: of everyone’s sessions with the same tag project. Workspace: of all sessions, so that one end user’s words can reach another’s prompt."),
+				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Source of recalled turns",
+					"Session: only messages of the same session. Person: also other sessions of the API key’s owner. "+
+						"Project: everyone’s sessions with the same tag project. Workspace: all sessions, so that one end user’s words can reach another’s prompt."),
 				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{
-					Name: "searchDepthDays", IsRare: true, Label: "Search depth", Unit: "days", Step: "1",
+					Name: "searchDepthDays", IsRare: true, Label: "Search depth", Unit: "days", Step: "1", Hint: "A higher value searches older sessions too.",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.SimilarityThreshold }, 0, 1, pipeline.Setting{
-					Name: "similarityThreshold", IsRare: true, Label: "Similarity threshold", Hint: "Less similar turns stay out.",
+					Name: "similarityThreshold", IsRare: true, Label: "Similarity threshold", Hint: "Less similar turns are not brought back. A higher value recalls fewer turns.",
 				}),
 				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
-					Name: "embeddingModel", Label: "Embedding model", Hint: "Of your own provider: the archive is searched by meaning beside the text. Empty: text only.",
+					Name: "embeddingModel", Label: "Embedding model", Hint: "A model of your own provider. The archive is then searched by meaning too. Empty: by text only.",
 				}),
 			}},
 		},

@@ -32,16 +32,16 @@ func (Config) ModuleName() string { return Name }
 // Description returns the module's description.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "answers given again", Docs: "answer-cache.md",
-		Does:     "Answers a single question with the answer to the same one.",
+		Name: Name, Title: "Answer cache", Docs: "answer-cache.md",
+		Does:     "Answers a repeated single question with the earlier answer.",
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: []pipeline.Setting{
+			{Title: "Repeated answers", Sub: "looked up with the final prompt, whatever the order of modules", Settings: []pipeline.Setting{
 				pipeline.ShareField(func(c *Config) *float64 { return &c.Similarity }, 0, 1, pipeline.Setting{
 					Name: "similarity", Label: "Minimum similarity", Reserved: onlySame,
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
-					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
+					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60", Hint: "A higher value repeats older answers.",
 				}),
 				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers",
 					"Person: requests of the API key’s owner, of one end user. Workspace: everyone, so that an answer to one end user can be given to another."),
