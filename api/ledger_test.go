@@ -197,6 +197,22 @@ func TestFeesOfTheProvidersToolsAreSettled(t *testing.T) {
 	}
 }
 
+// S47, W52: a web search of Chat is charged although the usage has no count of it.
+func TestSearchWithoutACountIsSettled(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answerWith(chatPath, 10, 10))
+	})
+	body := `{"model":"gpt-5-search-api","max_tokens":10,"web_search_options":{},"messages":[{"role":"user","content":"hi"}]}`
+	if got := p.send(http.MethodPost, chatPath, body); got.status != http.StatusOK {
+		t.Fatalf("status %d: %s", got.status, got.body)
+	}
+	if recorded := p.last(1); recorded.CostMicroUSD < 10_000 || recorded.CostMicroUSD > 10_200 {
+		t.Errorf("a search costs %d, want 10,000 and the tokens", recorded.CostMicroUSD)
+	}
+}
+
 // A request refused for another budget than its key's says whose it is.
 func TestBudgetsOfOthersAreNamed(t *testing.T) {
 	t.Parallel()

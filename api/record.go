@@ -112,6 +112,7 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 		event.estimated(reason)
 	}
 	answer.Usage = answer.Usage.Bounded()
+	*answer = sent.Searched(*answer)
 	money := s.Prompts.Answered(sent, *answer)
 	noteUnlisted(event, *answer, s.Prompts.UnlistedTools(&sent, *answer))
 	event.money.settled(money, s.Prompts.Served(&sent, *answer))

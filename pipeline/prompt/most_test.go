@@ -85,6 +85,38 @@ func TestToolsThatAreNotListedAreNotFree(t *testing.T) {
 	}
 }
 
+// W52: a web search that Chat's models make for every answer is charged for, even if the usage has no count.
+func TestSearchForEveryAnswerIsCharged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIChat, 0)
+	for name, test := range map[string]struct {
+		members string
+		said    map[string]int
+		fees    int64
+	}{
+		"not counted":             {`"model":"gpt-5-search-api","web_search_options":{}`, nil, 10_000},
+		"without options":         {`"model":"gpt-5-search-api-2025-10-14"`, nil, 10_000},
+		"counted":                 {`"model":"gpt-5-search-api","web_search_options":{}`, map[string]int{"web_search": 3}, 30_000},
+		"counted as none":         {`"model":"gpt-5.5","web_search_options":{}`, map[string]int{"web_search": 0}, 0},
+		"not asked for":           {`"model":"gpt-5.5","web_search_options":null`, nil, 0},
+		"of a maker not listed":   {`"model":"grok-4","web_search_options":{}`, nil, 30_000},
+		"of a free model":         {`"model":"glm-4.6:free","web_search_options":{}`, nil, 0},
+		"by a plugin of a router": {`"model":"openai/gpt-5.5","plugins":[{"id":"web"}]`, nil, 10_000},
+	} {
+		sent := b.write([]byte(`{` + test.members + `,"messages":[{"role":"user","content":"hi"}]}`)).Sent()
+		answer := wire.Answer{Usage: wire.Usage{Reported: true, Input: 10}, Tools: test.said}
+		none := answer
+		none.Tools = nil
+		without := b.writer.Answered(sent, none).Cost
+		if got := b.writer.Answered(sent, sent.Searched(answer)).Cost - without; got != test.fees {
+			t.Errorf("%s: the search costs %d, want %d", name, got, test.fees)
+		}
+		if refused := sent.Searched(wire.Answer{ErrorType: "invalid_request_error"}); refused.Tools != nil {
+			t.Errorf("%s: a refused request has used %v", name, refused.Tools)
+		}
+	}
+}
+
 // W52: the model that answered is named if it's another than the one that was asked for.
 func TestAnotherModelThatAnsweredIsNamed(t *testing.T) {
 	t.Parallel()

@@ -97,6 +97,15 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	return usage
 }
 
+// Searched returns an answer with one web search if the request causes one and the usage has no count. Such
+// models search for every answer, and the provider charges for it.
+func (s *Sent) Searched(answer wire.Answer) wire.Answer {
+	if _, isCounted := answer.Tools["web_search"]; s.account.billing.Search && !isCounted && answer.Usage.Prompt() > 0 {
+		answer.Use("web_search", 1)
+	}
+	return answer
+}
+
 // Served returns the terms of an answer, with the model's name if it differs from the requested one.
 func (w *Writer) Served(sent *Sent, answer wire.Answer) wire.Served {
 	served := sent.account.served(answer.Served)

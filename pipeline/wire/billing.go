@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type Billing struct {
 	Fee     int64    // of the most expensive of these per use, in millionths of a US dollar, if its price isn't listed
 	Models  []string // that may answer instead of the request's own
 	Beyond  bool     // the provider has more of the prompt than the body holds
+	Search  bool     // the provider searches the web for the answer and may not report it
 }
 
 const (
@@ -51,6 +53,7 @@ func (f *Fields) Billing() Billing {
 	billing.Speed, _ = String(f.Raw("speed"))
 	billing.Region, _ = String(f.Raw("inference_geo"))
 	billing.Uses, billing.Fee = f.uses()
+	billing.Search = f.searches()
 	billing.Beyond = f.Raw("previous_response_id") != nil || f.Raw("conversation") != nil
 	for _, member := range []string{"models", "fallbacks"} {
 		billing.Models = appendModels(billing.Models, f.Raw(member))
@@ -72,13 +75,23 @@ func (f *Fields) uses() (uses int, fee int64) {
 		}
 		uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, ToolFee(kind))
 	}
-	if f.Raw("web_search_options") != nil {
+	if f.searches() {
 		uses, fee = uses+DefaultUses, max(fee, usualFee)
 	}
 	if most, bounded := Int(f.Raw("max_tool_calls")); bounded {
 		uses = min(uses, max(0, most))
 	}
 	return min(uses, maxAnswers), fee
+}
+
+// searches reports whether the provider searches the web without a tool in the request: as an option of Chat,
+// with OpenAI's search models, and with OpenRouter's plugin and suffix.
+func (f *Fields) searches() bool {
+	model, _ := String(f.Raw("model"))
+	if f.Raw("web_search_options") != nil || strings.HasSuffix(model, ":online") || strings.Contains(model, "-search-api") || strings.Contains(model, "-search-preview") {
+		return true
+	}
+	return slices.Contains(TextsOf(f.Raw("plugins"), "id"), "web")
 }
 
 // IsBilledTool reports whether a provider may charge for each use of a tool of a kind. It charges for tools

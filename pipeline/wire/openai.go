@@ -1,6 +1,11 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/expression"
+)
 
 // OpenAI returns the problem in the form of OpenAI's APIs.
 func (p Problem) OpenAI() []byte {
@@ -54,8 +59,8 @@ func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
 		return
 	}
 	read := Usage{Reported: true, Output: max(0, counts.first("completion_tokens", "output_tokens"))}
-	read.CacheRead = counts.most("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
-	read.CacheWrite = counts.most("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
+	read.CacheRead = counts.most("cached_tokens", "cached_input_tokens", "num_cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
+	read.CacheWrite = counts.most("cache_write_tokens", "cache_write_input_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
 	total, cached := counts.first("total_tokens"), read.CacheRead+read.CacheWrite
 	if thought := counts.first("reasoning_tokens"); thought > 0 && total == prompt+read.Output+thought {
 		read.Output += thought // xAI and Google count it in addition to the answer
@@ -76,23 +81,28 @@ type counts map[string]int
 func countsOf(usage json.RawMessage) counts {
 	found := counts{}
 	for name, value := range Members(usage) {
-		switch string(name) {
-		case "prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details":
+		if strings.HasSuffix(strings.ToLower(string(name)), "details") {
 			for name, value := range Members(value) {
 				found.take(string(name), value)
 			}
-		default:
-			found.take(string(name), value)
+			continue
 		}
+		found.take(string(name), value)
 	}
 	return found
 }
 
+// take adds a count. Some gateways write Amazon Bedrock's names, such as cacheReadInputTokens.
 func (c counts) take(name string, value json.RawMessage) {
 	if number, ok := Int(value); ok && number >= 0 {
+		if strings.ToLower(name) != name {
+			name = strings.ToLower(capitals.Compiled().ReplaceAllString(name, "_$0"))
+		}
 		c[name] = max(c[name], number)
 	}
 }
+
+var capitals = expression.New(`[A-Z]`)
 
 // first returns the first existing count; -1 if all are missing.
 func (c counts) first(names ...string) int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -52,10 +53,8 @@ func ReadOverflow(status int, body []byte) (said Overflow, ok bool) {
 			return said, true
 		}
 	}
-	for _, code := range read.codes {
-		if isLengthCode(code) {
-			return Overflow{Tokens: read.tokens, Window: read.window}, true
-		}
+	if slices.ContainsFunc(read.codes, isLengthCode) {
+		return read.numbers(), true
 	}
 	if status == http.StatusRequestEntityTooLarge || read.isHeavy() {
 		return Overflow{IsHeavy: true}, true
@@ -153,12 +152,22 @@ func (r *refusal) text(text string, depth int) {
 	r.texts = append(r.texts, text)
 }
 
+// numbers returns the numbers of an error whose code says that the prompt is too long.
+func (r *refusal) numbers() Overflow {
+	for _, text := range r.texts {
+		if said := numbersOf(text); said.Limit() > 0 && (said.Tokens == 0 || said.Tokens > said.Limit()) {
+			return said
+		}
+	}
+	return Overflow{Tokens: r.tokens, Window: r.window}
+}
+
 // isLengthCode reports whether a code alone means that a prompt is too long.
 func isLengthCode(code string) bool {
 	switch code {
 	case "context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
 		"contextwindowexceedederror", "tokens_limit_reached", "model_max_prompt_tokens_exceeded", "prompt_too_long", "input_too_long", "input_tokens_exceeded",
-		"max_tokens_exceeded_input", "1261": // z.ai
+		"max_tokens_exceeded_input", "tokens_too_long", "prompt_too_large", "1261": // z.ai
 		return true
 	}
 	return false

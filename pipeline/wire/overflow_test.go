@@ -118,6 +118,44 @@ func refusals() []refused {
 		{"over by some", `{"error":{"message":"The conversation is over the context window by 1200 tokens."}}`, wire.Overflow{}},
 		{"a sum", `{"error":{"message":"Input length 7800 plus max_tokens 1000 exceeds the context window of 8192 tokens"}}`, wire.Overflow{Tokens: 7800, Reserved: 1000, Window: 8192}},
 		{"new-api", `{"error":{"message":"input context length 14000 exceeds the maximum allowed context length of 8000 tokens (request id: 20261129120000123)","type":"new_api_error","code":"invalid_request"}}`, wire.Overflow{Tokens: 14_000, Window: 8000}},
+
+		// More words of servers and gateways.
+		{"vllm, decoder prompt", "{\"error\":{\"message\":\"The decoder prompt (length 40960) is longer than the maximum model length of 32768. Make sure that `max_model_len` is no smaller than the number of text tokens.\",\"type\":\"BadRequestError\",\"param\":null,\"code\":400}}", wire.Overflow{Tokens: 40_960, Window: 32_768}},
+		{"vllm, input prompt", `{"object":"error","message":"Input prompt (40960 tokens) is too long and exceeds limit of 32768","type":"BadRequestError","code":400}`, wire.Overflow{Tokens: 40_960, Window: 32_768}},
+		{"vllm, passed", `{"error":{"message":"You passed 33001 input tokens and requested 4000 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 28768 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=33001)","type":"BadRequestError","param":"input_tokens","code":400}}`, wire.Overflow{Tokens: 33_001, Reserved: 4000, Window: 32_768}},
+		{"llama.cpp, server error", `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}`, wire.Overflow{}},
+		{"llama.cpp, full", `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`, wire.Overflow{}},
+		{"ollama cloud", `{"error":"prompt too long; exceeded max context length by 4 tokens (ref: 1c2)"}`, wire.Overflow{}},
+		{"openrouter, three parts", `{"error":{"message":"This endpoint's maximum context length is 131072 tokens. However, you requested about 150000 tokens (140000 of text input, 2000 of tool input, 8000 in the output). Please reduce the length of either one, or use the \"middle-out\" transform to compress your prompt automatically.","code":400,"metadata":{"provider_name":null}}}`, wire.Overflow{Tokens: 142_000, Reserved: 8000, Window: 131_072}},
+		{"together", "{\"id\":\"o1\",\"error\":{\"message\":\"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 31000 `inputs` tokens and 4096 `max_new_tokens`\",\"type\":\"invalid_request_error\",\"param\":\"max_tokens\",\"code\":null}}", wire.Overflow{Tokens: 31_000, Reserved: 4096, Window: 32_769}},
+		{"together, in words", `{"error":{"message":"The input token count (40000) plus the requested completion tokens (2000) exceeds the model's context length of 32768","type":"invalid_request_error"}}`, wire.Overflow{Tokens: 40_000, Reserved: 2000, Window: 32_768}},
+		{"bedrock mantle", `{"error":{"code":"validation_error","message":"The prompt contains 210000 tokens but the model supports at most 200000 tokens.","type":"invalid_request_error"}}`, wire.Overflow{Tokens: 210_000, Window: 200_000}},
+		{"azure, functions", `{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130500 tokens (129000 in the messages, 1500 in the functions). Please reduce the length of the messages or functions.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, wire.Overflow{Tokens: 130_500, Window: 128_000}},
+		{"moonshot", `{"error":{"message":"Invalid request: Your request exceeded model token limit: 131072 (requested: 140000)","type":"invalid_request_error"}}`, wire.Overflow{Tokens: 140_000, Window: 131_072}},
+		{"z.ai, with numbers", `{"error":{"code":"1210","message":"API 调用参数有误：输入 token 数 135000 超过模型最大上下文长度 131072"}}`, wire.Overflow{Tokens: 135_000, Window: 131_072}},
+		{"siliconflow, a total", `{"code":20015,"message":"max_total_tokens (36000) must be less than or equal to max_seq_len (32768)","data":null}`, wire.Overflow{Tokens: 36_000, Window: 32_768}},
+		{"gemini compat", `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, wire.Overflow{Tokens: 1_200_000, Window: 1_048_576}},
+		{"fireworks", `{"error":{"object":"error","type":"invalid_request_error","message":"The prompt is too long: 140000, model maximum context length: 131071"}}`, wire.Overflow{Tokens: 140_000, Window: 131_071}},
+		{"sglang, a total", `{"object":"error","message":"Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 40000 tokens: 36000 tokens from the input messages and 4000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.","type":"BadRequestError","code":400}`, wire.Overflow{Tokens: 36_000, Reserved: 4000, Window: 32_768}},
+		{"tensorrt", `{"object":"error","message":"Prompt length (9000) exceeds maximum input length (8192). Set log level to info and check TRTGptModel logs for how maximum input length is set","type":"BadRequestError","code":400}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"tensorrt, a sum", `{"object":"error","message":"The sum of prompt length (9000.0), query length (0.0) should not exceed max_num_tokens (8192)","code":400}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"lmdeploy", `{"object":"error","message":"Context length exceeded: input 9000 tokens, session_len 8192","code":400}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"volcengine, images", `{"error":{"code":"InvalidParameter.OversizeContext","message":"Total tokens of image and text exceed max message tokens. Request id: 0217","type":"BadRequest"}}`, wire.Overflow{}},
+		{"hunyuan", `{"Response":{"RequestId":"r","Error":{"Code":"InvalidParameter","Message":"input length is exceed the maximum length limit 28672"}}}`, wire.Overflow{Window: 28_672}},
+		{"baidu", `{"error":{"code":"tokens_too_long","message":"the max input tokens is 8192","type":"invalid_request_error"},"id":"as-1"}`, wire.Overflow{Window: 8192}},
+		{"nim", `{"type":"about:blank","status":400,"title":"Bad Request","detail":"Prompt token count 9000 exceeds max context 8192"}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"perplexity", `{"error":{"message":"Requested context length of 140000 exceeds maximum 127072","type":"context_length_exceeded","code":400}}`, wire.Overflow{Tokens: 140_000, Window: 127_072}},
+		{"ai21", `{"detail":"Prompt has too many tokens; the limit is 256000, got 300000"}`, wire.Overflow{Tokens: 300_000, Window: 256_000}},
+		{"novita", `{"code":400,"reason":"INVALID_REQUEST_BODY","message":"invalid request: the prompt length 9000 exceeds the model limit 8192","metadata":{}}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"tabby", `{"error":{"message":"Prompt length 9000 is greater than max_seq_len 8192","trace":null}}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"portkey", `{"status":"failure","message":"azure-openai error: This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"deepinfra, length", `{"detail":{"error":"inputs length 9000 exceeds max length 8192 for this model"}}`, wire.Overflow{Tokens: 9000, Window: 8192}},
+		{"nebius", `{"detail":"Input tokens (40000) + max_tokens (2000) must not be greater than 32768"}`, wire.Overflow{Tokens: 40_000, Reserved: 2000, Window: 32_768}},
+		{"inference.net", `{"error":{"message":"Prompt tokens: 40000. Context window: 32768. The prompt does not fit.","code":"prompt_too_large"}}`, wire.Overflow{Tokens: 40_000, Window: 32_768}},
+		{"qwen cloud", `{"error":{"message":"<400> InternalError.Algo.InvalidParameter: The total input tokens 140000 is larger than the model max input tokens 131072","code":"invalid_parameter_error"},"id":"x","request_id":"y"}`, wire.Overflow{Tokens: 140_000, Window: 131_072}},
+		{"in Japanese", `{"error":{"message":"入力トークン数が上限を超えています (140000 > 131072)"}}`, wire.Overflow{Tokens: 140_000, Window: 131_072}},
+		{"deepseek, in Chinese", `{"error":{"message":"模型最大上下文长度为 131072 tokens，您请求了 140000 tokens","type":"invalid_request_error"}}`, wire.Overflow{Tokens: 140_000, Window: 131_072}},
+		{"in Korean", `{"error":{"message":"입력 토큰 수가 컨텍스트 한도를 초과했습니다"}}`, wire.Overflow{}},
 	}
 }
 
@@ -249,6 +287,12 @@ func TestOtherErrorsAreNoOverflow(t *testing.T) {
 		"Range of max_tokens should be [1, 8192]", "max_tokens exceeds the limit of 8192",
 		"litellm.BadRequestError: GroqException - `max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
 		"This model's maximum context length is 8192 tokens. However, you requested 100010 tokens (10 in the messages, 100000 in the completion). Please reduce the length of the messages or completion.",
+
+		"Requested 100000 output tokens exceeds the model's limit of 8192 output tokens", "The parameter is invalid. max_tokens (100000) must be less than or equal to 16384",
+
+		// Other limits.
+		"model context-window-xl does not exist or exceeds your access level", "request queue limit reached, max 100 requests", "audio duration exceeds maximum of 1500 seconds",
+		"Too many inputs. The maximum batch size is 2048 inputs", "stop sequences: too many, at most 4 allowed",
 
 		// What stands in the request, or quotes it.
 		"messages.1.content.0: the tool said: prompt is too long: x tokens > y maximum", "messages.1.content.0: the tool said: too many tokens", "input[3]: context_length_exceeded",

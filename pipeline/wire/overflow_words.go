@@ -12,7 +12,7 @@ import (
 // texts in the form that plain returns.
 var (
 	// contextWords name the window.
-	contextWords = expression.New(`context[ _-]?(length|window|size|limit)|max_seq_len|max_model_len|max_position_embeddings|session_len|\bn_ctx\b|slot context|out ?of ?context|(input|prompt|sequence|prompt_tokens|message) (token )?length`)
+	contextWords = expression.New(`context[ _-]?(length|window|size|limit)|max_seq_len|max_model_len|max_position_embeddings|session_len|\bn_ctx\b|slot context|out ?of ?context|(inputs?|prompt|sequence|prompt_tokens|message) (token )?length`)
 
 	// promptWords name the prompt or a part of it.
 	promptWords = expression.New(`\b(prompts?|inputs?|messages?|conversation|chat history|history|request|text|sequence|tokens?|query|prompt_tokens|input_tokens)\b`)
@@ -22,11 +22,11 @@ var (
 
 	// tooLongWords say that the prompt itself is too long.
 	tooLongWords = expression.New(`\b(prompt|input|inputs|messages|conversation|history|request)( (is|are|was|were))? too (long|big)|\bprompts?\b[^.]{0,60}\b(exceed|longer than|larger than|over the)|too long for (the |this |requested )?(model|context)|input tokens exceed|reduce (the length of )?(the|your) (messages|prompt|input|context|conversation)|` +
-		`range of input length should be|job requires \d+ pages|job requires more pages|context overflow|token limit exceeded|prompt 超长`)
+		`range of input length should be|job requires \d+ pages|job requires more pages|context overflow|token limit exceeded|prompt 超长|最大上下文(长度|窗口)`)
 
-	// chineseWords and chineseTooMuch are their Chinese equivalents.
-	chineseWords   = expression.New(`上下文|输入|提示词|prompt|token|长度|消息`)
-	chineseTooMuch = expression.New(`超过|超出|超限|超长|过长|大于`)
+	// cjkWords and cjkTooMuch are their Chinese, Japanese and Korean equivalents.
+	cjkWords   = expression.New(`上下文|输入|提示词|prompt|token|长度|消息|入力|トークン|コンテキスト|プロンプト|입력|토큰|컨텍스트|프롬프트`)
+	cjkTooMuch = expression.New(`超过|超出|超限|超长|过长|大于|超え|超過|長すぎ|초과|너무 (길|많)`)
 
 	// weakWords also describe rates, so they don't count with status 429.
 	weakWords = expression.New(`too many (input )?tokens|token limit exceeded|reduce (the length of )?(the|your) messages`)
@@ -35,8 +35,8 @@ var (
 	rateWords = expression.New(`rate[ _-]?limit|too many requests|per (minute|min|second|sec|hour|day|week|month)\b|\b(tpm|rpm|tpd|rpd|itpm|otpm)\b|quota|throttl|please wait|try again (in|later)|\b(daily|monthly|weekly|hourly)\b|` +
 		`\bcredits?\b|billing|afford|\bbalance\b|payment|subscription|upgrade|budget ?(has been )?exceeded|exceeded ?budget|over budget|频率|限流|余额|配额|额度|欠费|套餐`)
 
-	// lateWords indicate a timeout.
-	lateWords = expression.New(`deadline exceeded|timed? ?out`)
+	// otherFaults indicate a timeout, or a model that does not exist.
+	otherFaults = expression.New(`deadline exceeded|timed? ?out|does(n't| not) exist|no such model|model not found`)
 
 	// answerWords name the answer, and answerSubject matches an error about the answer's length.
 	answerWords   = expression.New(`max[ _]?(completion|output|new)?[ _]?tokens?\b|maxoutputtokens|max_gen_len|maximum tokens (you requested|value)|(output|completion) tokens?`)
@@ -59,18 +59,21 @@ func plain(text string) string {
 	}
 	text = unquoted.Replace(strings.ToLower(text))
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, `\`, "")), " ")
+	text = fractions.Compiled().ReplaceAllString(text, "$1")
 	return groups.Compiled().ReplaceAllStringFunc(text, func(number string) string { return strings.NewReplacer(",", "", "_", "").Replace(number) })
 }
 
 var (
 	unquoted = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0027`, "'", `\u0026`, "&", `\u0022`, `"`, `\u0060`, "`", `\u2019`, "'", "’", "'", `\n`, " ", `\t`, " ", "\u00a0", " ")
 	groups   = expression.New(`\b\d{1,3}(,\d{3})+\b|\b\d{1,3}(_\d{3})+\b`)
+
+	fractions = expression.New(`\b(\d{3,})\.0\b`) // counts as floating point numbers
 )
 
 // worded reads a text about an overlong prompt. isRate means that it came with the status of a rate limit.
 func worded(text string, isRate bool) (said Overflow, ok bool) {
 	at := lengthAt(text)
-	if at < 0 || lateWords.MatchString(text) || isRate && weakWords.MatchString(text) && !contextWords.MatchString(text) {
+	if at < 0 || otherFaults.MatchString(text) || isRate && weakWords.MatchString(text) && !contextWords.MatchString(text) {
 		return Overflow{}, false
 	}
 	if place := places.FindStringIndex(text); place != nil && place[0] <= at {
@@ -91,7 +94,7 @@ func lengthAt(text string) int {
 	if found := tooLongWords.FindStringIndex(text); found != nil {
 		return found[0]
 	}
-	if found := chineseTooMuch.FindStringIndex(text); found != nil && chineseWords.MatchString(text) {
+	if found := cjkTooMuch.FindStringIndex(text); found != nil && cjkWords.MatchString(text) {
 		return found[0]
 	}
 	if found := contextWords.FindStringIndex(text); found != nil && tooMuchWords.MatchString(text) {
@@ -105,7 +108,7 @@ func lengthAt(text string) int {
 }
 
 // tooMany are words of excess that suffice without naming the window.
-var tooMany = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|must (be|have) (less than|<)|cannot be (longer|larger|more)|only supports up to`)
+var tooMany = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|must (be|have) (less than|<)|cannot be (longer|larger|more)|(only )?supports? (up to|at most)`)
 
 // number is a number in a text, with the text around it.
 type number struct {
@@ -123,11 +126,11 @@ const (
 
 var (
 	integers   = expression.New(`\d+`)
-	limitWord  = expression.New(`max[a-z_]*|limit|context[ _-]?(length|window|size)|allowed|supports?|up to|only|less than|cannot exceed|can't exceed|at most|<=?|>=?|configured|n_ctx|window of|should be \[1,|n_ctx_slot|slot context`)
+	limitWord  = expression.New(`max[a-z_]*|limit|context[ _-]?(length|window|size)|allowed|supports?|up to|only|less than|cannot exceed|can't exceed|(not|cannot|can't) be (greater|larger|longer|more) than|at most|<=?|>=?|configured|n_ctx|window of|should be \[1,|n_ctx_slot|slot context|session_len|最大|上限|限制`)
 	answerWord = expression.New(`(output|completion|new|gen)[ _]?tokens?|max_tokens|is too large:`)
-	answerLast = expression.New("max_(completion_|output_|new_)?tokens`?( of|:)? ?\\(?$")
+	answerLast = expression.New("(max_(completion_|output_|new_)?tokens|\\b(requested|plus( the)?) (completion|output|new) tokens)`?( of|:)? ?\\(?$")
 	promptLast = expression.New(`\b(prompt|input)[ _]?(token )?(length|tokens?|size|count)?( of| is|:)? ?\(?$`)
-	subject    = expression.New("^[^a-z0-9]{0,3}(tokens?)?[^a-z0-9]{0,3}(exceed|>|is (longer|larger|greater|more)|cannot exceed|must be less)")
+	subject    = expression.New("^[^a-z0-9]{0,3}(tokens?)?[^a-z0-9]{0,3}(exceed|>|is (longer|larger|greater|more)|cannot exceed|must be less|超过|超出|大于)")
 	limitNext  = expression.New("^ ?(tokens? )?(maximum|max|limit)\\b")
 	promptNext = expression.New("^ ?(tokens? )?(in (the|your) (messages|prompt|functions|tools|input)|of (text|tool|image|audio|file) input|`?inputs?`? tokens?|prompt tokens?|input tokens?|(text|tool|image|audio) tokens?)")
 	answerNext = expression.New("^ ?(tokens? )?((in|for) (the|your) (completion|output|answer|response)|`?max_(new_|completion_|output_)?tokens|(output|completion|new|generated) tokens?)")
@@ -199,8 +202,10 @@ func numbersIn(text string) (numbers []number) {
 		if isPart(text[:at[0]], after) || strings.HasSuffix(before, " by ") {
 			continue
 		}
-		if cut := max(strings.LastIndex(before, ". "), strings.LastIndex(before, "; ")); cut >= 0 {
-			before = before[cut+2:]
+		for _, end := range []string{". ", "; ", ": "} {
+			if cut := strings.LastIndex(before, end); cut >= 0 && cut+len(end) < len(before) {
+				before = before[cut+len(end):]
+			}
 		}
 		numbers = append(numbers, number{value: integer(text[at[0]:at[1]]), before: before[max(0, len(before)-nearby):], after: after[:min(len(after), nearby)]})
 	}

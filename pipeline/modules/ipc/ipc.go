@@ -100,7 +100,7 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 		draft.Event("skipped", costGate, epoch.prediction.counts())
 		return nil
 	}
-	if (why == atTarget || why == brokeEven) && epoch.prediction.outlives {
+	if why == atTarget && epoch.prediction.outlives {
 		putOff(draft, endsSoon, size)
 		draft.Event("skipped", endsSoon, epoch.prediction.counts())
 		return nil

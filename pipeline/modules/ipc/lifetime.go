@@ -53,8 +53,8 @@ func stride(digests []conversation.Digest) float64 {
 }
 
 // outlived reports whether an epoch would not earn its price in the requests that are still
-// expected. The rule of rent or buy needs no forecast, so it loses if a thread ends right after a
-// purchase; a forecast avoids that. The gain is the savings in this request and the expected ones.
+// expected. The gain is the savings in this request and the expected ones. It only counts at the
+// target: by break-even, the forecast cost more than it saved with real subagents.
 func (p prediction) outlived(exchange *pipeline.View, read float64) bool {
 	requests, known := remaining(exchange)
 	if !known {

@@ -124,6 +124,45 @@ func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
 	}
 }
 
+// A lane never joins its own fork: the fork would become its own parent, and the messages that both share
+// would be gone. A process that knows the fork from the store doesn't know whose fork it is.
+func TestLaneStaysApartFromItsOwnFork(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]func(c, fork *client) *client{
+		"the fork goes on":                     func(_, fork *client) *client { fork.talk("F", "g"); return fork },
+		"the lane gets to the end of its fork": func(c, _ *client) *client { c.talk("D", "e"); return c },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			c := f.newClient()
+			c.named = true
+			c.talk("a", "B", "c")
+			c.record(t)
+			fork := c.apart(3)
+			fork.talk("D", "e")
+			forked := fork.update()
+			forked.Ancestry = session.Ancestry{Parent: c.lane, ForkAt: 3}
+			forked.Skip(3)
+			if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{forked}); err != nil {
+				t.Fatal(err)
+			}
+			one := later(c, fork)
+			one.recorded = 0 // it doesn't know what is stored either
+			one.record(t)
+			var own int
+			err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+				return tx.Raw("SELECT count(*) FROM lanes WHERE id = parent_id").Scan(&own).Error
+			})
+			if err != nil || own > 0 {
+				t.Fatalf("%d lanes are their own parents (%v)", own, err)
+			}
+			c.whole(t, c.lane)
+			fork.whole(t, fork.lane)
+		})
+	}
+}
+
 // A client that goes back and says something else has a fork, though the two processes that serve
 // it have heard nothing of each other.
 func TestHistoriesThatDifferStayForks(t *testing.T) {

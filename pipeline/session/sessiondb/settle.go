@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
@@ -17,6 +19,7 @@ const (
 		AND NOT EXISTS (SELECT FROM epochs WHERE workspace_id = $1 AND lane_id = l.id)
 		AND NOT EXISTS (SELECT FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id)
 		AND NOT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = l.id)`
+	sqlDescends    = sqlDescent + `SELECT id FROM line WHERE id = $3`
 	sqlLockTwo     = `SELECT id FROM sessions WHERE workspace_id = $1 AND id IN ($2, $3) ORDER BY id FOR UPDATE`
 	sqlHeldBy      = `SELECT hash FROM archive_entries WHERE workspace_id = $1 AND lane_id = $2`
 	sqlDropSession = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
@@ -68,7 +71,8 @@ func ofLane() []string {
 }
 
 // settle moves all records of a lane to the lane that it turned out to be a part of, and reports whether it
-// has. For messages in both lanes, the other lane's version stays.
+// has. For messages in both lanes, the other lane's version stays. A lane never joins its own fork, which
+// needs the messages before it.
 func settle(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, into *berth) (bool, error) {
 	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
 	sessions, err := column[uuid.UUID](tx, sqlSettles, workspace, lane)
@@ -78,6 +82,9 @@ func settle(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, into *be
 	from := sessions[0]
 	if _, err := pool.ExecContext(ctx, sqlLockTwo, workspace, from, into.session); err != nil {
 		return false, fmt.Errorf("sessions of lane %s: %w", lane, err)
+	}
+	if forks, err := batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlDescends, workspace, into.lane, lane); err != nil || len(forks) > 0 {
+		return false, batchdb.Wrapf(err, "ancestors of lane %s", into.lane)
 	}
 	held, err := column[[]byte](tx, sqlHeldBy, workspace, lane)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestTermsOfAnAnswerAreRead(t *testing.T) {
 	}{
 		"Messages": {
 			conversation.Anthropic, false, `{"type":"message","model":"m","content":[],"usage":{"input_tokens":1,"output_tokens":1,"service_tier":"standard","speed":"fast","inference_geo":"us","server_tool_use":{"web_search_requests":3,"web_fetch_requests":0}}}`,
-			wire.Served{Tier: "standard", Speed: "fast", Region: "us"}, map[string]int{"web_search": 3},
+			wire.Served{Tier: "standard", Speed: "fast", Region: "us"}, map[string]int{"web_search": 3, "web_fetch": 0},
 		},
 		"Messages, streamed": {
 			conversation.Anthropic, true, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":1,\"output_tokens\":1,\"service_tier\":\"batch\",\"inference_geo\":\"us\"}}}\n\n" +
