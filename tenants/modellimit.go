@@ -34,7 +34,7 @@ func (l ModelLimit) Validate() error {
 	case l.Window != 0 && l.Output > l.Window:
 		return Invalid{Field: "output_tokens", Message: "must be at most the context window"}
 	case l.Window != 0 && l.ProviderKey == uuid.Nil:
-		return Invalid{Field: "provider_key_id", Message: "must name the key that the context window is for; the one for every key is set under Pipeline, or with PUT /models/windows/{model}"}
+		return Invalid{Field: "provider_key_id", Message: "must name the key that the context window is for; the one for every key is set under Compression, or with PUT /models/windows/{model}"}
 	}
 	return nil
 }

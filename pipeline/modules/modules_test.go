@@ -87,7 +87,7 @@ func page() string {
 	out.WriteString(`# Settings of the pipeline
 
 Every setting of every module, with its default and what it may be. The dashboard has most of them on
-the page Pipeline, the API at ` + "`/api/v1/pipeline`" + `. A workspace's settings are YAML:
+the page Compression, the API at ` + "`/api/v1/pipeline`" + `. A workspace's settings are YAML:
 
 ` + "```yaml" + `
 modules: [ipc, rehydrator]   # these run, in this order; none for no module
@@ -125,7 +125,7 @@ func row(name, standard string, s *pipeline.Setting) string {
 		meaning += string(unicode.ToUpper(first)) + s.Hint[size:]
 	}
 	if s.IsRare {
-		meaning = strings.TrimSpace(meaning) + " Not on the page Pipeline."
+		meaning = strings.TrimSpace(meaning) + " Not on the page Compression."
 	}
 	if s.Reserved != "" {
 		meaning = "Has no effect. " + s.Reserved

@@ -112,7 +112,11 @@ func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, p
 	if len(recorded) < fewest {
 		recorded, found.IsSample = sample(), true
 	} else {
-		found.Was = Actual(recorded)
+		lookup, err := p.lookup(ctx, workspace)
+		if err != nil {
+			return known{}, err
+		}
+		found.Was = Actual(lookup, recorded)
 	}
 	found.SavedEach, err = p.run(ctx, workspace, saved, recorded, runtime.GOMAXPROCS(0))
 	found.Saved = sum(found.SavedEach)
@@ -121,16 +125,24 @@ func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, p
 
 // run runs a config.
 func (p *Preview) run(ctx context.Context, workspace tenants.WorkspaceID, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
-	var set tokens.Overrides
-	if p.prices != nil {
-		read, err := p.prices(ctx, workspace)
-		if err != nil {
-			return nil, fmt.Errorf("prices of the workspace: %w", err)
-		}
-		set.Prices = read.Prices // keep the recorded windows
+	lookup, err := p.lookup(ctx, workspace)
+	if err != nil {
+		return nil, err
 	}
-	lookup := func(name string) tokens.Model { return set.On(p.models.Lookup(name), name) }
 	return each(ctx, compressing(config), lookup, recorded, atOnce)
+}
+
+// lookup returns a function that looks up models with the workspace's own prices.
+func (p *Preview) lookup(ctx context.Context, workspace tenants.WorkspaceID) (func(name string) tokens.Model, error) {
+	if p.prices == nil {
+		return p.models.Lookup, nil
+	}
+	read, err := p.prices(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("prices of the workspace: %w", err)
+	}
+	set := tokens.Overrides{Prices: read.Prices} // keep the recorded windows
+	return func(name string) tokens.Model { return set.On(p.models.Lookup(name), name) }, nil
 }
 
 // compressing returns a config for the module that compresses. A pipeline without the module sends

@@ -56,13 +56,41 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 // laneOf returns a lane with messages for a module.
 func laneOf(config pipeline.Config, model tokens.Model, recorded *session.Recorded, module *ipc.Module, messages talk) *lane {
 	l := &lane{config: config, model: model, recorded: recorded, module: module, talk: messages}
-	if l.model.TokensPerO200k == 0 {
-		l.model.TokensPerO200k = 1
-	}
+	l.model.TokensPerO200k = factor(recorded, messages.digests, cmp.Or(model.TokensPerO200k, 1))
 	l.whole = pipeline.NewConversation(l.codec, l.body, l.digests)
 	l.whole.Chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, l.digests)
 	l.fixed = l.precedes()
 	return l
+}
+
+// factor returns the model's tokens per o200k token, as the proxy used it in the recorded requests: it learns
+// the factor from the provider's counts, which may differ from the catalog's. The growth of the prompt between
+// the first and the last request shows it, since system prompt and tools are in both. Short and implausible
+// conversations get the catalog's.
+func factor(recorded *session.Recorded, digests []conversation.Digest, catalog float64) float64 {
+	const enough, least, most = 1000, 0.4, 3.0 // o200k tokens; factors
+	fits := func(sent session.Sent) bool {
+		return sent.Before > 0 && sent.Position > 0 && sent.Position <= len(digests)
+	}
+	first := slices.IndexFunc(recorded.Requests, fits)
+	if first < 0 {
+		return catalog
+	}
+	from := recorded.Requests[first]
+	for _, to := range slices.Backward(recorded.Requests) {
+		if !fits(to) || to.Position <= from.Position {
+			continue
+		}
+		grown := 0
+		for _, digest := range digests[from.Position:to.Position] {
+			grown += digest.Tokens
+		}
+		if found := float64(to.Before-from.Before) / float64(max(grown, 1)); grown >= enough && found >= least && found <= most {
+			return found
+		}
+		return catalog
+	}
+	return catalog
 }
 
 // precedes returns the o200k tokens of system prompt and tools: the first request without its

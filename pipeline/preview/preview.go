@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
@@ -25,7 +26,7 @@ type Figures struct {
 	AtL3     int64 // of Received, those sent as one line a block; unknown for recorded figures
 	Deepest  int   // deepest level of all parts
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
-	Cost     int64 // of the compressed prompts; unknown for recorded figures
+	Cost     int64 // of the compressed prompts
 	Net      int64 // cost of the prompts as the clients could have sent them, less the cost of the compressed ones: see cost.Baseline
 	Reach    int   // requests that could not have been sent unchanged; they don't count in Net
 
@@ -63,6 +64,8 @@ func (f *Figures) add(other Figures) {
 type Session struct {
 	Figures
 
+	ID uuid.UUID // zero in a sample
+
 	// The largest prompt's share of its window, in thousandths: as the client sent it, and as
 	// compressed. 0 if the window is unknown.
 	FullBefore, FullSent int
@@ -85,6 +88,7 @@ func each(ctx context.Context, config pipeline.Config, lookup func(name string) 
 				return err
 			}
 			sessions[i], err = lane.run(ctx)
+			sessions[i].ID = recorded[i].Session
 			return err
 		})
 	}
@@ -102,12 +106,14 @@ func sum(sessions []Session) Figures {
 	return all
 }
 
-// Actual returns the recorded figures of conversations: the result of the settings at the time.
-func Actual(recorded []session.Recorded) Figures {
+// Actual returns the recorded figures of conversations: the result of the settings at the time. Prompts cost
+// what remains of the requests' cost without the list price of their answers.
+func Actual(lookup func(name string) tokens.Model, recorded []session.Recorded) Figures {
 	var all Figures
 	for i := range recorded {
-		one := Figures{Sessions: 1, Requests: len(recorded[i].Requests)}
+		one, price := Figures{Sessions: 1, Requests: len(recorded[i].Requests)}, lookup(recorded[i].Model).Price
 		for _, sent := range recorded[i].Requests {
+			one.Cost += max(0, sent.Cost-int64(float64(sent.Output)*price.Of(sent.After).Output))
 			one.Received += int64(sent.Before)
 			one.Sent += int64(sent.After)
 			one.Net += sent.Net

@@ -250,13 +250,32 @@ func TestNothingIsMadeOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
+// The proxy learns a model's tokens from the provider's counts. A preview uses the same scale.
+func TestPreviewUsesTheRecordedScaleOfTokens(t *testing.T) {
+	t.Parallel()
+	talk := sessiontest.Generate(4, sessiontest.Options{Turns: 40, TargetTokens: 60_000})
+	recorded, _ := record(t, conversation.Anthropic, talk.Body(talk.Steps()-1), 100_000, time.Minute, settings(0.75))
+	var received int64
+	for i := range recorded.Requests {
+		recorded.Requests[i].Before = recorded.Requests[i].Before * 7 / 10
+		received += int64(recorded.Requests[i].Before)
+	}
+	figures, err := preview.Run(t.Context(), settings(0.75), models(t), []session.Recorded{recorded})
+	if err != nil || math.Abs(float64(figures.Received-received)) > 0.01*float64(received) {
+		t.Errorf("%d tokens of prompts, %d were recorded: %v", figures.Received, received, err)
+	}
+}
+
 func TestWhatHappenedIsAddedUp(t *testing.T) {
 	t.Parallel()
-	sum := preview.Actual([]session.Recorded{
-		{Requests: []session.Sent{{Before: 90, After: 50, Limit: 100, IsEpoch: true, Net: -4}, {Before: 120, After: 110, Limit: 100, Net: 9}}},
-		{Requests: []session.Sent{{Before: 10, After: 10}, {Before: 300, After: 80, Reach: true}}},
+	models := func(string) tokens.Model {
+		return tokens.Model{Price: tokens.Price{Output: 15, LongAbove: 100, LongOutput: 2}}
+	}
+	sum := preview.Actual(models, []session.Recorded{
+		{Requests: []session.Sent{{Before: 90, After: 50, Limit: 100, IsEpoch: true, Net: -4, Cost: 400, Output: 20}, {Before: 120, After: 110, Limit: 100, Net: 9, Cost: 1000, Output: 30}}},
+		{Requests: []session.Sent{{Before: 10, After: 10, Cost: 5, Output: 1}, {Before: 300, After: 80, Reach: true}}},
 	})
-	want := preview.Figures{Sessions: 2, Requests: 4, Epochs: 1, Received: 520, Sent: 250, TooLong: 1, Net: 5, Reach: 1, ReachReceived: 300, ReachSent: 80}
+	want := preview.Figures{Sessions: 2, Requests: 4, Epochs: 1, Received: 520, Sent: 250, TooLong: 1, Cost: 200, Net: 5, Reach: 1, ReachReceived: 300, ReachSent: 80}
 	if sum != want || sum.Saved() != 50 || sum.Sendable() != 220 {
 		t.Errorf("got %+v, want %+v", sum, want)
 	}

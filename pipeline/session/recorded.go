@@ -26,6 +26,8 @@ type Sent struct {
 	IsEpoch  bool
 	Reach    bool  // the client's prompt was too long, and ours was answered
 	Net      int64 // compression's savings in it, in millionths of a US dollar
+	Cost     int64 // of prompt and answer, in the same unit
+	Output   int   // tokens of the answer
 }
 
 // Selection picks sessions.

@@ -22,6 +22,8 @@
       body.replaceChildren(card.querySelector('[data-preview-unreached]').content.cloneNode(true));
     }
     card.classList.remove('stale');
+    const says = form.querySelector('[data-says]'); // beside the button that saves
+    if (says) says.textContent = body.querySelector('[data-consequence]')?.textContent ?? '';
   };
 
   let waiting = 0;

@@ -77,7 +77,7 @@ func allEntries() []entry {
 		{Overview, "Overview", "layout-dashboard", paths.Overview, tenants.ReadMetrics},
 		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
 		{Requests, "Requests", "arrow-right-left", paths.Requests, tenants.ReadMetrics},
-		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
+		{Pipeline, "Compression", "workflow", paths.Pipeline, tenants.ReadConfig},
 		{Spend, "Spend", "wallet", paths.Spend, tenants.ReadMetrics},
 		{Patterns, "Patterns", "lightbulb", paths.Patterns, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},

@@ -49,14 +49,14 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	person := talkedFive(t)
 	tuningSave(t, person, "", "ipc: {compressTo: 0.25}\n")
 	tab := tuningOpen(t, person, "/pipeline")
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
 
 	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
 	for range 49 { // one step each, as the field has them
 		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
 	}
 	tab.Until(bar("ipc.targetUtilization 0.80 → 0.31") + ` && ` + bar("ipc.compressTo 0.25 → 0.21"))
-	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(5) td:last-child').textContent.startsWith('−')`)
 	tabTo(t, tab, `[data-slider]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowRight))
 	tab.Until(bar("ipc.targetUtilization 0.80 → 0.32"))
@@ -126,7 +126,7 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 	tabTo(t, tab, `[name="ipc.preserveLastTurns"]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8 && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk') && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
 	if stored, _ := saved(t, person); stored.Version != 0 {
 		t.Errorf("version %d was saved", stored.Version)
 	}
@@ -211,7 +211,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 4)
 	person := talkedFive(t)
-	const places = `JSON.stringify(['.preview', '.preview .replays', '.preview .tiles', '.preview .tiles dd', '.preview .ch', '.preview .legend', '.preview .datatable', '.preview footer'].map(one => {
+	const places = `JSON.stringify(['.preview', '.preview .replays', '.preview .figures', '.preview .figures td', '.preview .ch', '.preview .legend', '.preview .asks', '.preview footer'].map(one => {
 		const at = document.querySelector(one).getBoundingClientRect(); return [one, at.top, at.height].join(' ') }))`
 	browser := browsertest.Start(t)
 	for width, theme := range map[int64]string{browsertest.Phone: "dark", browsertest.Desktop: "light"} {
@@ -231,7 +231,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		tab.Until(seen)
 		before := browsertest.Evaluate[string](tab, places)
 		tab.Run(`held[0].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
 		if after := browsertest.Evaluate[string](tab, places); after != before {
 			t.Errorf("at %d px it moves from\n%s to\n%s", width, before, after)
 		}
@@ -244,7 +244,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		tab.Click(`[data-testid="preview-failed"] [data-preview-again]`)
 		tab.Until(`held.length === 2`)
 		tab.Run(`held[1].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
 	}
 }
 
@@ -275,11 +275,11 @@ func TestIdentifiersComeWithOnePress(t *testing.T) {
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-testid="ask-identifiers"]') !== null`)
 	tab.Set(`[name="ipc.targetUtilization"]`, "0.35")
-	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(5) td:last-child').textContent.startsWith('−')`)
 	tab.Click(`[data-testid="ask-identifiers"]`)
 	tab.Until(`document.querySelectorAll('[data-testid="identifiers"] tbody tr').length === 2`)
 	tab.CheckLooks("the pipeline with identifiers")
-	if rows := browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`); rows != 10 {
+	if rows := browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`); rows != 11 {
 		t.Errorf("the preview has %d figures", rows)
 	}
 	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
@@ -296,7 +296,7 @@ func TestTheCurveComesWithOnePress(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="ask-curve"]') !== null`)
 	tab.Click(`[data-testid="ask-curve"]`)
 	tab.Until(`document.querySelectorAll('[data-testid="curve"] tbody tr').length === 4`)
-	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 8 {
+	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 9 {
 		t.Error("the preview is gone")
 	}
 }

@@ -69,10 +69,10 @@ func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
 		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
 		rows := figures(page)
-		if page.Status != http.StatusOK || len(rows) != 8 || page.Has(`[data-testid="sample"]`) {
+		if page.Status != http.StatusOK || len(rows) != 9 || page.Has(`[data-testid="sample"]`) {
 			t.Fatalf("%s: status %d, %v", name, page.Status, rows)
 		}
-		if sent := rows["Tokens sent"]; sent[0] == sent[1] || !strings.HasPrefix(sent[2], "−") {
+		if sent := rows["Tokens sent"]; sent[1] == sent[2] || !strings.HasPrefix(sent[3], "−") {
 			t.Errorf("%s: a lower target sends %v", name, sent)
 		}
 		if whole := page.Has("h1"); whole != (path == "/pipeline/preview") {
@@ -105,7 +105,10 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 	}
 	exact := map[string][]int64{}
 	for _, row := range rows[1:] {
-		for _, cell := range row[1:] {
+		if row[1] != "" {
+			t.Errorf("%s happened in a sample: %s", row[0], row[1])
+		}
+		for _, cell := range row[2:] {
 			n, err := strconv.ParseInt(cell, 10, 64)
 			if err != nil {
 				t.Fatalf("%s: %v", row[0], err)
@@ -120,12 +123,12 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 		row string
 		of  func(int64) string
 	}{
-		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
+		"prompts_micro_usd": {"Paid for prompts", components.Money}, "net_micro_usd": {"Net saved", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
 		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History reduced to one line", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
-		"cache_rewrites": {"Times the cache was paid for again", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
-		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
+		"cache_rewrites": {"Times the cache was paid for again", components.Count}, "sessions_past_window": {"Sessions cut off", components.Count},
+		"tokens_verbatim": {"Read word for word", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
 	} {
-		for i, cell := range shown[words.row][:2] {
+		for i, cell := range shown[words.row][1:3] {
 			if said := words.of(exact[name][i]); said != cell {
 				t.Errorf("%s is %s on the page and %s in the file", words.row, cell, said)
 			}
@@ -146,18 +149,18 @@ func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 	person := product.SignUp(t, "northbeam")
 
 	page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
-	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 8 {
+	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 9 {
 		t.Errorf("no sample:\n%s", page.HTML)
 	}
 	whole := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
-	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "Shown for a bundled sample of 6 invented sessions") || strings.Contains(said, "your last") {
+	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "On 6 invented sessions") || strings.Contains(said, "your last") {
 		t.Errorf("the card says %q", said)
 	}
-	if change := figures(page)["Net"][2]; change != "" {
+	if change := figures(page)["Net saved"][3]; change != "" {
 		t.Errorf("the saved setting differs from itself by %s", change)
 	}
 	viewer := person.As(tenants.Viewer)
-	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 8 {
+	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 9 {
 		t.Errorf("who may not change it gets %d", page.Status)
 	}
 }
@@ -182,15 +185,14 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})
 
 	tab.Go("/pipeline")
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
 	before := time.Now()
 	tab.Run(`(() => { const slider = document.querySelector('[data-slider]'); slider.value = '0.35'; slider.dispatchEvent(new Event('input', {bubbles: true})); })()`)
-	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(5) td:last-child').textContent.startsWith('−')`)
 	t.Logf("after %v", time.Since(before))
 	tab.Check("pipeline with a preview")
-	tab.Click(`.preview .datatable summary`)
 	file := tab.Download(func() { tab.Click(`.preview [data-download]`) })
-	if !strings.HasPrefix(file, "figure,saved_setting,this_setting,change") {
+	if !strings.HasPrefix(file, "figure,happened,saved_setting,this_setting,change") {
 		t.Errorf("the file is %.200q", file)
 	}
 	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
@@ -204,25 +206,27 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 	person := talkedFive(t)
 
 	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
-	bars := page.Find(`[data-testid="bars"] g`)
+	bars := page.Find(`[data-testid="bars"] a[href^="/sessions/"]`)
 	if bars.Length() != 5 || bars.Find("title").Length() != 5 || bars.Find("rect.f-gap").Length() == 0 || bars.Find("rect.f-l0, rect.f-l1, rect.f-l2, rect.f-l3").Length() != 5 {
 		t.Errorf("%d bars: %s", bars.Length(), page.Find(`[data-testid="bars"]`).Text())
 	}
 	if lines := page.Text(`[data-testid="bars"] text`); lines != "window full target 0.40" {
 		t.Errorf("the lines are %q", lines)
 	}
-	if words := page.Find(`[data-testid="bars"] [role="img"]`).AttrOr("aria-label", ""); !strings.Contains(words, "each of 5 sessions") {
+	if words := page.Find(`[data-testid="bars"] [role="group"]`).AttrOr("aria-label", ""); !strings.Contains(words, "each of 5 sessions") {
 		t.Errorf("a screen reader hears %q", words)
 	}
-	tiles := page.Text(".tiles")
-	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens not sent", "History reduced to one line", " now"} {
-		if !strings.Contains(tiles, want) {
-			t.Errorf("the figures lack %q: %s", want, tiles)
-		}
+	if said := page.Text("[data-consequence]"); !strings.HasPrefix(said, "On your last 5 sessions (200 requests), this setting costs $") || !strings.Contains(said, " less than the saved one. ") {
+		t.Errorf("the consequence is %q", said)
 	}
 	same := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
-	if tiles := same.Text(".tiles"); strings.Count(tiles, "as it is now") != 5 {
-		t.Errorf("the saved setting says %s", tiles)
+	if said := same.Text("[data-consequence]"); !strings.Contains(said, "this setting costs as much as the saved one. ") {
+		t.Errorf("of the saved setting it is %q", said)
+	}
+	for name, cells := range figures(same) {
+		if cells[3] != "" {
+			t.Errorf("%s of the saved setting: %v", name, cells)
+		}
 	}
 }
 
@@ -237,7 +241,7 @@ func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	if options := page.Text(`select[name="preview.client"] option`); options != "All clients Claude Code Codex" {
 		t.Errorf("the clients are %q", options)
 	}
-	for client, want := range map[string]string{"": "Replayed on your last 6 sessions, ", "claude-code": "Replayed on your last 5 sessions with Claude Code, ", "codex": "a preview of those with Codex needs 5 sessions"} {
+	for client, want := range map[string]string{"": "On your last 6 sessions (", "claude-code": "On your last 5 sessions with Claude Code (", "codex": "(a preview of those with Codex needs 5 sessions"} {
 		page := person.Post("/pipeline/preview", form(page, "preview.client", client)...)
 		if said := page.Text(`[data-testid="preview"]`); !strings.Contains(said, want) {
 			t.Errorf("of %q: %s", client, said)

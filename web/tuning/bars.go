@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/preview"
 	"palimpsest/web/components"
+	"palimpsest/web/paths"
 )
 
 // The picture of the sessions has one bar for each, in a box that is stretched to the card's width.
@@ -36,6 +39,7 @@ type bar struct {
 	GapY, GapHigh   string // "" if absent
 	Ink             string // class of its color
 	Words           string
+	Path            string // of the session's page; "" in a sample
 }
 
 // picture draws the sessions under the settings that were typed.
@@ -85,6 +89,9 @@ func newBar(one preview.Session, x, width float64) bar {
 		drawn.GapY, drawn.GapHigh = components.Decimal(above), components.Decimal(top-above)
 	}
 	drawn.Words = fmt.Sprintf("%s, window %d%% full", components.Plural(int64(one.Requests), "request"), percent(one.FullBefore))
+	if one.ID != uuid.Nil {
+		drawn.Path = paths.Session(one.ID)
+	}
 	if one.Epochs > 0 {
 		drawn.Words = fmt.Sprintf("%s, %d%% full as sent, down to L%d", drawn.Words, percent(one.FullSent), one.Deepest)
 	}
@@ -122,37 +129,6 @@ func atL3(each []preview.Session) int {
 
 func count(n int) string { return components.Count(int64(n)) }
 
-// tile is a figure above the picture.
-type tile struct {
-	Name, Hint    string
-	Value, Now    string // at the typed setting, and the words about the saved one
-	IsGood, IsBad bool
-}
-
-// tiles returns the figures above the picture.
-func (m previewModel) tiles() []tile {
-	saved, wanted := m.Found.Saved, m.Found.Wanted
-	of := func(each []preview.Session) string { return count(compressed(each)) + " of " + count(len(each)) }
-	share := func(of preview.Figures) string { return components.Share(of.Saved(), of.Sendable()) }
-	tiles := []tile{
-		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
-		{Name: "Tokens not sent", Value: share(wanted), Now: share(saved)},
-		{Name: "Net saved", Hint: netHint, Value: components.Money(wanted.Net), Now: components.Money(saved.Net)},
-		{Name: "History reduced to one line", Hint: atL3Hint, Value: components.Share(wanted.AtL3, wanted.Received), Now: components.Share(saved.AtL3, saved.Received)},
-		{Name: "Times the cache was paid for again", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},
-	}
-	better := []int64{0, saved.Sent - wanted.Sent, wanted.Net - saved.Net, saved.AtL3 - wanted.AtL3, int64(saved.Rewrites - wanted.Rewrites)}
-	for i := range tiles {
-		if tiles[i].Now == tiles[i].Value {
-			tiles[i].Now = "as it is now"
-			continue
-		}
-		tiles[i].Now += " now"
-		tiles[i].IsGood, tiles[i].IsBad = better[i] > 0, better[i] < 0
-	}
-	return tiles
-}
-
 // clientOptions are the clients by which the preview can be filtered.
 func (m previewModel) clientOptions() []components.Option {
 	options := []components.Option{{Label: "All clients"}}
@@ -170,13 +146,37 @@ func (m previewModel) clientOptions() []components.Option {
 	return options
 }
 
-// replayed names the replayed sessions if they are the workspace's.
-func (m previewModel) replayed() string {
-	sessions, of := m.Found.Saved.Sessions, ""
+// consequence is the difference between this setting and the saved one in a sentence, with the sessions behind
+// it.
+func (m previewModel) consequence() string {
+	saved, wanted := m.Found.Saved, m.Found.Wanted
+	sessions := "your last " + components.Plural(int64(saved.Sessions), "session")
 	if m.Client != "" {
-		of = " with " + components.ClientName(m.Client)
+		sessions += " with " + components.ClientName(m.Client)
 	}
-	return fmt.Sprintf("your last %s%s, %s", components.Plural(int64(sessions), "session"), of, components.Plural(int64(m.Found.Saved.Requests), "request"))
+	sessions += " (" + components.Plural(int64(saved.Requests), "request") + ")"
+	if m.Found.IsSample {
+		sessions = "6 invented sessions (a preview of " + m.whose() + " needs 5 sessions)"
+	}
+	said := "On " + sessions + ", this setting costs "
+	switch {
+	case wanted.Cost > saved.Cost:
+		said += components.Money(wanted.Cost-saved.Cost) + " more than the saved one"
+	case wanted.Cost < saved.Cost:
+		said += components.Money(saved.Cost-wanted.Cost) + " less than the saved one"
+	default:
+		said += "as much as the saved one"
+	}
+	was, will := components.Share(saved.Verbatim, saved.Received), components.Share(wanted.Verbatim, wanted.Received)
+	if was == will {
+		said += ". " + will + " of the prompts stay word for word."
+	} else {
+		said += ". " + will + " of the prompts stay word for word instead of " + was + "."
+	}
+	if wanted.TooLong > 0 {
+		said += " " + components.Plural(int64(wanted.TooLong), "session") + " would have had a prompt too long for the provider."
+	}
+	return said
 }
 
 // whose names the sessions in the preview.

@@ -85,7 +85,7 @@ func (m model) isAdvanced() bool {
 	for _, card := range cardsOf(ipc.Name) {
 		for _, setting := range card.Settings {
 			field := m.field(setting)
-			if field.Name != targetPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
+			if field.Name != targetPath && field.Name != triggerPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
 				return true
 			}
 		}
@@ -109,6 +109,12 @@ func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target,
 // target is the field of the slider and the presets.
 func (m model) target() field {
 	s, _ := settingOf(targetPath)
+	return m.field(s)
+}
+
+// trigger is the question when old turns are shortened.
+func (m model) trigger() field {
+	s, _ := settingOf(triggerPath)
 	return m.field(s)
 }
 

@@ -20,10 +20,10 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 	if !page.Preview.Ready {
 		return p.page.answer(c, status, who, page)
 	}
-	rows := [][]string{{"figure", "saved_setting", "this_setting", "change"}}
+	rows := [][]string{{"figure", "happened", "saved_setting", "this_setting", "change"}}
 	for _, figure := range page.Preview.figures() {
 		rows = append(rows, []string{
-			figure.Key, strconv.FormatInt(figure.Saved, 10), strconv.FormatInt(figure.Wanted, 10), strconv.FormatInt(figure.change(), 10),
+			figure.Key, figure.recorded(), strconv.FormatInt(figure.Saved, 10), strconv.FormatInt(figure.Wanted, 10), strconv.FormatInt(figure.change(), 10),
 		})
 	}
 	return layout.CSV(c, "palimpsest-preview.csv").WriteAll(rows)
@@ -36,31 +36,33 @@ const (
 	atL3Hint     = "share of the tokens from clients that is sent as one line per block"
 )
 
-// figure is a row of the preview: the results of the saved setting and of this one.
+// figure is a row of the preview: what happened, and the results of the saved setting and of this one.
 type figure struct {
-	Key, Name, Hint string
-	Saved, Wanted   int64
+	Key, Name, Hint         string
+	Happened, Saved, Wanted int64
 
-	words      func(int64) string
-	unit       string // prefix of both values
-	moreIsGood bool
+	hasHappened bool // false if it is not recorded
+	words       func(int64) string
+	moreIsGood  bool
 }
 
 // figures returns the card's figures.
 func (m previewModel) figures() []figure {
-	saved, wanted := m.Found.Saved, m.Found.Wanted
+	was, saved, wanted := m.Found.Was, m.Found.Saved, m.Found.Wanted
 	share := func(tokens int64) string { return components.Share(tokens, wanted.Received) }
+	isRecorded := m.Ready && !m.Found.IsSample
 	return append([]figure{
-		{Key: "net_micro_usd", Name: "Net", Hint: netHint, Saved: saved.Net, Wanted: wanted.Net, words: components.Money, moreIsGood: true},
-		{Key: "tokens_sent", Name: "Tokens sent", Saved: saved.Sent, Wanted: wanted.Sent, words: components.Short},
-		{Key: "tokens_received", Name: "Tokens received", Hint: "of the same prompts, as the clients sent them", Saved: saved.Received, Wanted: wanted.Received, words: components.Short},
+		{Key: "prompts_micro_usd", Name: "Paid for prompts", Hint: "at list prices, without the answers", Happened: was.Cost, Saved: saved.Cost, Wanted: wanted.Cost, hasHappened: isRecorded, words: components.Money},
+		{Key: "net_micro_usd", Name: "Net saved", Hint: netHint, Happened: was.Net, Saved: saved.Net, Wanted: wanted.Net, hasHappened: isRecorded, words: components.Money, moreIsGood: true},
+		{Key: "tokens_verbatim", Name: "Read word for word", Hint: "share of the tokens from clients that is sent unchanged", Saved: saved.Verbatim, Wanted: wanted.Verbatim, words: share, moreIsGood: true},
 		{Key: "tokens_at_l3", Name: "History reduced to one line", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
-		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
+		{Key: "tokens_sent", Name: "Tokens sent", Happened: was.Sent, Saved: saved.Sent, Wanted: wanted.Sent, hasHappened: isRecorded, words: components.Short},
+		{Key: "tokens_received", Name: "Tokens received", Hint: "of the same prompts, as the clients sent them", Happened: was.Received, Saved: saved.Received, Wanted: wanted.Received, hasHappened: isRecorded, words: components.Short},
+		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Happened: int64(was.Epochs), Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), hasHappened: isRecorded, words: components.Count},
 		{Key: "cache_rewrites", Name: "Times the cache was paid for again", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
-		{Key: "deepest_level", Name: "Deepest level", Saved: int64(saved.Deepest), Wanted: int64(wanted.Deepest), words: components.Count, unit: "L"},
 		{
-			Key: "sessions_past_window", Name: "Sessions past the window", Hint: "with a prompt too long for the provider",
-			Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), words: components.Count,
+			Key: "sessions_past_window", Name: "Sessions cut off", Hint: "with a prompt too long for the provider",
+			Happened: int64(was.TooLong), Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), hasHappened: isRecorded, words: components.Count,
 		},
 	}, m.Identifiers.figures()...)
 }
@@ -75,9 +77,24 @@ func (m previewModel) csvPath() string {
 
 func (f figure) change() int64 { return f.Wanted - f.Saved }
 
-func (f figure) savedWords() string { return f.unit + f.words(f.Saved) }
+// recorded is the recorded figure; "" if it is not recorded.
+func (f figure) recorded() string {
+	if !f.hasHappened {
+		return ""
+	}
+	return strconv.FormatInt(f.Happened, 10)
+}
 
-func (f figure) wantedWords() string { return f.unit + f.words(f.Wanted) }
+func (f figure) happenedWords() string {
+	if !f.hasHappened {
+		return "–"
+	}
+	return f.words(f.Happened)
+}
+
+func (f figure) savedWords() string { return f.words(f.Saved) }
+
+func (f figure) wantedWords() string { return f.words(f.Wanted) }
 
 // changeWords describes the difference of the two; "" if equal.
 func (f figure) changeWords() string {

@@ -181,7 +181,7 @@ func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page
 	page.Now = h.deps.Now()
 	h.fill(c.Request().Context(), who, &page)
 	page.Preview.Client, page.Preview.Target = c.FormValue(clientName), page.Typed.Set[targetPath]
-	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
+	return layout.Page(c, status, layout.Frame{Title: "Compression", Section: layout.Pipeline, Who: who}, view(page))
 }
 
 // fill reads the figures and cards beside the form. A failed one shows its error; the others stay.

@@ -149,7 +149,7 @@ func triggerField(chosen string) components.FieldModel {
 	}
 	return components.FieldModel{
 		Label: "Compress old turns", Name: triggerName, Value: chosen,
-		Hint: strings.Join(meanings, " ") + " You can change this at any time on the Pipeline page.",
+		Hint: strings.Join(meanings, " ") + " You can change this at any time on the Compression page.",
 	}
 }
 

@@ -34,10 +34,10 @@ const sqlCounted = `SELECT l.id, c.role, c.flags, c.tokens FROM unnest($2::uuid[
 
 // Token counting calls, and requests that never reached the provider, are no prompts.
 const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_after, x.window_tokens, coalesce(nullif(x.takes_tokens, 0), x.window_tokens),
-		x.compression IN ('epoch', 'truncated', 'emergency'), x.reach, x.net_microusd
+		x.compression IN ('epoch', 'truncated', 'emergency'), x.reach, x.net_microusd, x.cost_microusd, x.output_tokens
 	FROM unnest($2::uuid[], $3::uuid[]) AS l (session, lane)
 	CROSS JOIN LATERAL (
-		SELECT at, id, position, tokens_before, tokens_after, window_tokens, takes_tokens, compression, reach, net_microusd FROM exchanges e
+		SELECT at, id, position, tokens_before, tokens_after, window_tokens, takes_tokens, compression, reach, net_microusd, cost_microusd, output_tokens FROM exchanges e
 		WHERE e.workspace_id = $1 AND e.session_id = l.session AND e.lane_id = l.lane AND e.attempts > 0
 			AND e.endpoint IN ('/v1/messages', '/v1/chat/completions', '/v1/responses') AND e.class <> 'summary'
 		ORDER BY at, id LIMIT $4
@@ -99,7 +99,7 @@ func sent(tx *gorm.DB, workspace tenants.WorkspaceID, sessions, lanes []uuid.UUI
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var one session.Sent
-		if err := row.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Reach, &one.Net); err != nil {
+		if err := row.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Reach, &one.Net, &one.Cost, &one.Output); err != nil {
 			return err
 		}
 		of[lane].Requests = append(of[lane].Requests, one)

@@ -69,8 +69,8 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 		first.Requests[i].At = first.Requests[i].At.UTC()
 	}
 	want := []session.Sent{
-		{At: at, Position: 3, Before: 90, After: 40, Limit: 200, Takes: 200, IsEpoch: true, Net: 7},
-		{At: at.Add(time.Minute), Position: 4, Before: 90, After: 40, Limit: 200, Takes: 200, IsEpoch: true, Net: 7},
+		{At: at, Position: 3, Before: 90, After: 40, Limit: 200, Takes: 200, IsEpoch: true, Net: 7, Cost: 5, Output: 1},
+		{At: at.Add(time.Minute), Position: 4, Before: 90, After: 40, Limit: 200, Takes: 200, IsEpoch: true, Net: 7, Cost: 5, Output: 1},
 	}
 	if !reflect.DeepEqual(first.Requests, want) {
 		t.Errorf("requests %+v, want %+v", first.Requests, want)
