@@ -1,12 +1,17 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/connections"
 	"palimpsest/api/limits"
@@ -15,6 +20,7 @@ import (
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/tenants/redaction"
 )
 
 // Errors of a request that the proxy itself finds.
@@ -230,4 +236,111 @@ func notTaken(err tenants.NotTaken) string {
 	}
 	return fmt.Sprintf("No provider key of the workspace takes the model %.100q. Allowed are %s%s; who manages providers can add it on the dashboard's Providers page.",
 		err.Model, strings.Join(named, ", "), more)
+}
+
+const (
+	// maxSaid bounds the kept part of a provider's error, in bytes.
+	maxSaid = 8 << 10
+	// maxHeard bounds the part that is read. It is larger so that a secret that ends behind maxSaid is still
+	// recognized.
+	maxHeard = 2 * maxSaid
+)
+
+// refusal collects the text of an error answer. A nil refusal ignores it.
+type refusal struct {
+	encoding string
+	redactor *redaction.Redactor
+	heard    []byte
+}
+
+// refusalOf returns a collector for the answer to a request. It is nil if the answer is not an error or must
+// not be kept.
+func refusalOf(event *RequestLog, response *http.Response) *refusal {
+	if response.StatusCode < http.StatusBadRequest || event.record.noStore {
+		return nil
+	}
+	return &refusal{encoding: encodingOf(response.Header), redactor: event.record.redactor}
+}
+
+// hear takes the next bytes of the answer.
+func (r *refusal) hear(p []byte) {
+	if r != nil {
+		r.heard = append(r.heard, p[:min(len(p), maxHeard-len(r.heard))]...)
+	}
+}
+
+// text returns the kept part, or nil if empty.
+func (r *refusal) text() []byte {
+	if r == nil {
+		return nil
+	}
+	plain := r.heard
+	if isEncoding(r.encoding) {
+		var err error
+		if plain, err = decoded(r.encoding, r.heard, maxHeard); err != nil {
+			return nil
+		}
+	}
+	return keptOf(plain, r.redactor)
+}
+
+// keptOf returns the kept part of an error: its beginning, without personal data or anything that looks like
+// a secret. It is nil for binary data.
+func keptOf(plain []byte, redactor *redaction.Redactor) []byte {
+	text := bytes.TrimSpace(plain)
+	if len(text) == 0 || bytes.IndexByte(text, 0) >= 0 {
+		return nil
+	}
+	clean := bytes.ToValidUTF8([]byte(redactor.Text(redaction.Clean(string(text)))), []byte("\uFFFD"))
+	if len(clean) <= maxSaid {
+		return clean
+	}
+	end := maxSaid
+	for end > 0 && !utf8.RuneStart(clean[end]) {
+		end--
+	}
+	return append(clean[:end:end], "…"...)
+}
+
+// refuse answers a request with one of our errors, in its client's dialect.
+func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err error) error {
+	if why := whyEnded(c.Request().Context()); why != nil {
+		err = why
+	}
+	problem := problem(err)
+	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {
+		problem.Message += " Its contact is " + s.Contact + "."
+	}
+	event.outcome.refused(problem.Status, problem.Type, err)
+	if problem.Status == statusClientGone {
+		event.outcome.brokeOff("client", nil)
+		return nil
+	}
+	problem.RequestID = event.ID.String()
+	sign(c.Response().Header(), event)
+	exceeded, isLimit := errors.AsType[limits.Exceeded](err)
+	if isLimit {
+		s.Metrics.refused.WithLabelValues(exceeded.Kind.String()).Inc()
+		if exceeded.Wait > 0 {
+			c.Response().Header().Set("Retry-After", strconv.Itoa(seconds(exceeded.Wait)))
+		}
+	}
+	if problem.Status == http.StatusRequestTimeout {
+		c.Response().Header().Set(echo.HeaderConnection, "close") // the rest of the body may still arrive
+	}
+	switch {
+	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
+		c.Response().Header().Set("X-Should-Retry", "true")
+	case errors.Is(err, errCrowded), isBytes(err):
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
+	case errors.Is(err, tenants.ErrTooMany):
+		c.Response().Header().Set(echo.HeaderRetryAfter, connections.TooMany{}.RetryAfter())
+	case problem.Code == codeDatabaseAway:
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
+	case problem.Code == codeLate:
+		c.Response().Header().Set("X-Should-Retry", "false") // the next try would be charged for as well
+	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
+		c.Response().Header().Set("X-Should-Retry", "false")
+	}
+	return c.Blob(problem.Status, echo.MIMEApplicationJSON, codec.Error(problem))
 }

@@ -2,11 +2,15 @@ package api
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,6 +18,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
@@ -191,4 +196,141 @@ func (s *Server) buffer() *[]byte {
 
 func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)
+}
+
+// streamShare is a rough number of stream bytes per byte of the model's text.
+const streamShare = 8
+
+// guardedTap protects the client from its tap: a panic in the tap becomes its answer's Failure, and ends its
+// reading.
+type guardedTap struct {
+	tap     wire.Tap
+	stream  bool
+	heard   int // bytes, including unreadable ones
+	failure string
+}
+
+func guard(tap wire.Tap, stream bool) *guardedTap { return &guardedTap{tap: tap, stream: stream} }
+
+// Write implements wire.Tap.
+func (g *guardedTap) Write(p []byte) (int, error) {
+	g.heard += len(p)
+	if g.failure == "" {
+		defer g.survive()
+		_, _ = g.tap.Write(p) // a tap never fails
+	}
+	return len(p), nil
+}
+
+// Answer implements wire.Tap. If the answer could not be read, it says just enough to estimate the usage.
+func (g *guardedTap) Answer() wire.Answer {
+	answer := g.read()
+	answer.Failure = cmp.Or(g.failure, answer.Failure)
+	if answer.Failure == "" {
+		return answer
+	}
+	answer.Messages, answer.Complete = nil, false
+	if answer.Said == 0 {
+		answer.Said = g.heard
+		if g.stream {
+			answer.Said /= streamShare
+		}
+	}
+	return answer
+}
+
+func (g *guardedTap) read() wire.Answer {
+	defer g.survive()
+	return g.tap.Answer()
+}
+
+// survive recovers from a panic.
+func (g *guardedTap) survive() {
+	if value := recover(); value != nil {
+		g.failure = panicked(value)
+	}
+}
+
+// aside does work on an answer without any effect on the client: a panic in work is logged and counted.
+func (r *Records) aside(ctx context.Context, event *RequestLog, work func()) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.unread(ctx, event, panicked(value))
+		}
+	}()
+	work()
+}
+
+// panicked describes the value of a panic, and its stack.
+func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stack()) }
+
+// unread logs that an answer could not be read completely.
+func (r *Records) unread(ctx context.Context, event *RequestLog, failure string) {
+	r.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
+	r.Metrics.unread.Inc()
+}
+
+// Interface guard.
+var _ wire.Tap = (*guardedTap)(nil)
+
+// maxPlain bounds the number of remembered provider keys.
+const maxPlain = 10_000
+
+// plainKeys are the provider keys whose servers don't support the usage option of streams. The zero value is
+// ready to use.
+type plainKeys struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (p *plainKeys) has(admission admission) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[plainKey(admission)]
+}
+
+func (p *plainKeys) add(admission admission) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keys == nil || len(p.keys) >= maxPlain {
+		p.keys = make(map[string]bool)
+	}
+	p.keys[plainKey(admission)] = true
+}
+
+func plainKey(admission admission) string {
+	return admission.key.Workspace.String() + " " + admission.target.KeyID.String() + " " + admission.target.Upstream()
+}
+
+// sendAsking sends, by send, a prompt whose stream may be asked for a usage without a client's request for
+// it. If the server refuses that, sendAsking sends the prompt again without it, and requests with the
+// provider key don't ask again.
+func (g *Gate) sendAsking(admission admission, written *prompt.Prompt, send func() (*http.Response, error)) (*http.Response, error) {
+	response, err := send()
+	if err != nil || !written.AsksUsage || !refusesUsage(response) {
+		return response, err
+	}
+	_ = response.Body.Close()
+	written.WithoutUsage()
+	response, err = send()
+	if err == nil && response.StatusCode < http.StatusBadRequest {
+		g.plain.add(admission)
+	}
+	return response, err
+}
+
+// refusesUsage reports whether an answer is an error about the option that asks for usage. The answer can
+// still be relayed from its first byte.
+func refusesUsage(response *http.Response) bool {
+	if response.StatusCode < http.StatusBadRequest {
+		return false
+	}
+	head, _ := headOf(response)
+	head = bytes.ToLower(head)
+	for _, name := range []string{"stream_options", "include_usage", "streamoptions", "stream options"} {
+		if bytes.Contains(head, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,19 +3,23 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // traced holds the spans of an exchange as a whole. The zero value means no tracing.
@@ -184,3 +188,161 @@ func idOf(id uuid.UUID) string {
 	}
 	return id.String()
 }
+
+const (
+	// RecheckEvery is the interval for calls of Recheck, so that a request of a revoked key goes on for two
+	// seconds at most.
+	RecheckEvery = time.Second
+
+	recheckAtOnce = 8 // keys
+)
+
+// underway holds the admitted requests that have not ended, by the secret of each.
+type underway struct {
+	mu sync.Mutex
+	of map[string]map[*RequestLog]context.CancelCauseFunc
+}
+
+// enter adds a request and its cancel function. The returned function removes it.
+func (u *underway) enter(secret string, event *RequestLog, cancel context.CancelCauseFunc) (leave func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of == nil {
+		u.of = map[string]map[*RequestLog]context.CancelCauseFunc{}
+	}
+	if u.of[secret] == nil {
+		u.of[secret] = map[*RequestLog]context.CancelCauseFunc{}
+	}
+	u.of[secret][event] = cancel
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if delete(u.of[secret], event); len(u.of[secret]) == 0 {
+			delete(u.of, secret)
+		}
+	}
+}
+
+// secrets returns the secrets of the requests under way.
+func (u *underway) secrets() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := make([]string, 0, len(u.of))
+	for secret := range u.of {
+		all = append(all, secret)
+	}
+	return all
+}
+
+// end ends the requests with a secret.
+func (u *underway) end(secret string, cause error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, cancel := range u.of[secret] {
+		cancel(keyLost{cause})
+	}
+}
+
+// keyLost says why an admitted request may not continue.
+type keyLost struct{ error }
+
+// Unwrap returns the cause.
+func (e keyLost) Unwrap() error { return e.error }
+
+// whyEnded returns why a request may not continue; nil if its context has not ended, or for another cause.
+func whyEnded(ctx context.Context) error {
+	if why, is := errors.AsType[keyLost](context.Cause(ctx)); is {
+		return why.error
+	}
+	return nil
+}
+
+// Recheck ends the requests under way whose key may no longer send requests: it was revoked, it has expired,
+// its workspace is suspended or deleted, or the person behind it was removed.
+func (g *Gate) Recheck(ctx context.Context) {
+	var checks errgroup.Group
+	checks.SetLimit(recheckAtOnce)
+	for _, secret := range g.underway.secrets() {
+		checks.Go(func() error {
+			if err := g.lost(ctx, secret); err != nil {
+				g.underway.end(secret, err)
+			}
+			return nil
+		})
+	}
+	_ = checks.Wait() // never fails
+}
+
+// lost returns why an admitted key may not send requests now; nil if it may, or if the database does not
+// answer.
+func (g *Gate) lost(ctx context.Context, secret string) error {
+	key, err := g.Keys.Authenticate(ctx, secret)
+	if err == nil && !slices.Contains(key.Scopes, tenants.ScopeProxy) {
+		return tenants.ErrScopeMissing
+	}
+	for _, final := range []error{tenants.ErrKeyRevoked, tenants.ErrKeyExpired, tenants.ErrKeyUnknown, tenants.ErrSuspended} {
+		if errors.Is(err, final) {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is the result of a request.
+type outcome struct {
+	Status    int
+	ErrorFrom string // "proxy", "provider"; "" without an error
+	ErrorType string
+	Aborted   string // side that ended the answer early: "client", "provider", or "proxy" if the key was revoked; "" if complete
+	Err       error  // cause of one of our failures
+
+	said []byte // the provider's refusal, without secrets; nil if it is not kept
+}
+
+// relayed notes that the provider's answer goes to the client, with its status.
+func (o *outcome) relayed(status int) {
+	o.Status = status
+	if status >= http.StatusBadRequest {
+		o.ErrorFrom = "provider"
+	}
+}
+
+// failed notes the error type in the provider's answer.
+func (o *outcome) failed(kind string) { o.ErrorFrom, o.ErrorType = "provider", kind }
+
+// refused notes that we answer with one of our errors. cause is optional.
+func (o *outcome) refused(status int, kind string, cause error) {
+	o.Status, o.ErrorFrom, o.ErrorType, o.Err = status, "proxy", kind, cause
+}
+
+// brokeOff notes which side ended the answer early, and why, unless the client left.
+func (o *outcome) brokeOff(side string, cause error) {
+	o.Aborted = side
+	if cause != nil {
+		o.ErrorFrom, o.Err = side, cause
+	}
+}
+
+// quoted keeps the text of the provider's refusal.
+func (o *outcome) quoted(said []byte) { o.said = said }
+
+// times are a request's arrival and the durations of its parts.
+type times struct {
+	At        time.Time
+	Overhead  time.Duration // our own, before the provider is called
+	Archiving time.Duration // the part of it that stored an epoch's originals
+	TTFB      time.Duration
+	Duration  time.Duration
+}
+
+// asked notes that our own work ends and the call of the provider begins.
+func (t *times) asked(now time.Time) { t.Overhead = now.Sub(t.At) }
+
+// archived notes how long it took to store originals.
+func (t *times) archived(took time.Duration) { t.Archiving = took }
+
+// heard notes the beginning of the provider's answer.
+func (t *times) heard(now time.Time) { t.TTFB = now.Sub(t.At) - t.Overhead }
+
+// ended notes that the client has the complete answer.
+func (t *times) ended(now time.Time) { t.Duration = now.Sub(t.At) }

@@ -2,11 +2,15 @@ package billing
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stripe/stripe-go/v76"
 
 	"palimpsest/tenants"
 )
@@ -123,3 +127,179 @@ func New(config Config, deps Deps) *Service {
 
 // IsOn reports whether billing is on.
 func (s *Service) IsOn() bool { return s.config.IsOn() }
+
+// Errors for callers.
+var (
+	// ErrSignature is the error for a notice that is not Stripe's, or too old, or from the future.
+	ErrSignature = errors.New("notice is not signed by Stripe")
+
+	// errVersion is the error for a notice of another API version.
+	errVersion = errors.New("notice is of another API version")
+)
+
+// asStripe returns the Stripe error in an error.
+func asStripe(err error) (*stripe.Error, bool) {
+	failure, is := errors.AsType[*stripe.Error](err)
+	return failure, is
+}
+
+const (
+	// shownInvoices limits the invoices shown.
+	shownInvoices = 12
+)
+
+// Overview is a workspace's plan as people see it, from stored data only.
+type Overview struct {
+	Account
+
+	Used     int64 // counted exchanges since From
+	Quota    int64 // on the plan Free; 0 if unlimited
+	From, To time.Time
+	Deadline time.Time // when a failed payment restrains traffic; zero without a failed payment
+}
+
+// Overview returns a workspace's plan and its usage. If billing is off the plan is Local.
+func (s *Service) Overview(ctx context.Context, workspace tenants.WorkspaceID) (Overview, error) {
+	if !s.IsOn() {
+		return Overview{Account: Account{Workspace: workspace, State: State{Plan: Local}}}, nil
+	}
+	account, err := s.deps.Store.Account(ctx, workspace)
+	if err != nil {
+		return Overview{}, err
+	}
+	overview := Overview{Account: account, Deadline: account.Deadline(s.config.Grace)}
+	overview.From, overview.To = account.span(s.deps.Now())
+	if account.Plan == Free {
+		overview.Quota = FreeExchanges
+	}
+	overview.Used, err = s.deps.Store.Used(ctx, workspace, overview.From, overview.To)
+	return overview, err
+}
+
+// Forecast returns the expected usage at the end of the period at the current rate. There is no forecast in
+// the first quarter of the period.
+func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
+	return tenants.Forecast(o.Used, o.From, o.To, now)
+}
+
+// Invoice is an invoice of Stripe.
+type Invoice struct {
+	Number   string
+	At       time.Time
+	Total    int64  // in the smallest unit of its currency, as for Amount
+	Currency string // ISO 4217, in lower case
+	Status   string // Stripe's status: open, paid, uncollectible, void
+	Link     string // the page at Stripe to see and pay it; "" if absent
+}
+
+// Invoices returns a workspace's newest invoices from Stripe.
+func (s *Service) Invoices(ctx context.Context, account Account) ([]Invoice, error) {
+	if !s.IsOn() || account.Customer == "" {
+		return nil, nil
+	}
+	return s.stripe.invoices(ctx, account.Customer)
+}
+
+func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, error) {
+	params := &stripe.InvoiceListParams{Customer: new(customer)}
+	params.Context = ctx
+	params.Limit, params.Single = new(int64(shownInvoices)), true
+	var invoices []Invoice
+	found := g.api.Invoices.List(params)
+	for found.Next() {
+		one := found.Invoice()
+		if one.Status == stripe.InvoiceStatusDraft {
+			continue
+		}
+		invoices = append(invoices, Invoice{
+			Number: one.Number, At: unix(one.Created), Total: one.Total, Currency: string(one.Currency), Status: string(one.Status),
+			Link: one.HostedInvoiceURL,
+		})
+	}
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("read invoices: %w", err)
+	}
+	return invoices, nil
+}
+
+// Warning is the warning at the top of every page.
+type Warning struct {
+	Reason tenants.Reason
+	On     time.Time // payment: when traffic is restrained, or was; quota: when the new month begins
+	Now    bool      // traffic is restrained
+}
+
+// Warning returns the warning about the plan, or false.
+func (o Overview) Warning() (Warning, bool) {
+	restrained := o.Restraint.Reason != tenants.Unrestrained
+	switch {
+	case !o.Deadline.IsZero():
+		return Warning{Reason: tenants.PaymentFailed, On: o.Deadline, Now: restrained}, true
+	case o.Restraint.Reason == tenants.QuotaUsed:
+		return Warning{Reason: tenants.QuotaUsed, On: o.To, Now: true}, true
+	}
+	return Warning{}, false
+}
+
+// Config configures billing.
+type Config struct {
+	APIKey        string // Stripe's secret or restricted key; "" turns billing off
+	WebhookSecret string // of the webhook endpoint: whsec_…; of several endpoints, separated by commas
+	APIBase       string // base URL of Stripe's API; "" means Stripe's own
+	Catalog       Catalog
+
+	Meter      string        // Stripe's id of the meter
+	MeterEvent string        // its event_name
+	TrialDays  int           // of a workspace's first subscription; 0 disables trials
+	Tax        bool          // Stripe computes and collects taxes
+	Grace      time.Duration // from a failed payment until traffic is restrained
+
+	// PublicURL is the product's address for people, without a trailing slash.
+	PublicURL string
+}
+
+// DefaultConfig returns the settings with billing off.
+func DefaultConfig() Config {
+	return Config{MeterEvent: "palimpsest_exchanges", Tax: true, Grace: 14 * 24 * time.Hour}
+}
+
+// Upper limits of settings.
+const (
+	maxTrialDays = 730 // Stripe's own limit
+	maxGrace     = 90 * 24 * time.Hour
+)
+
+// IsOn reports whether billing is on.
+func (c Config) IsOn() bool { return c.APIKey != "" }
+
+// Validate returns an error with the environment name of a wrong or missing setting if billing is on. The
+// message never contains a secret.
+func (c Config) Validate() error {
+	if !c.IsOn() {
+		return nil
+	}
+	switch {
+	case len(c.webhookSecrets()) == 0:
+		return errors.New("STRIPE_WEBHOOK_SECRET: is empty; name the signing secret of the webhook endpoint, whsec_…")
+	case len(c.Catalog.sold()) == 0:
+		return errors.New("STRIPE_PRO_PRICE: is empty, and STRIPE_TEAM_PRICE too; name a price of Stripe, price_…")
+	case c.isMetered() && c.Meter == "":
+		return errors.New("STRIPE_METER: is empty; a usage price needs the id of its meter, mtr_…")
+	case c.isMetered() && c.MeterEvent == "":
+		return errors.New("STRIPE_METER_EVENT: is empty; name the event_name of the meter")
+	case c.TrialDays < 0 || c.TrialDays > maxTrialDays:
+		return fmt.Errorf("STRIPE_TRIAL_DAYS: %d is not between 0 and %d", c.TrialDays, maxTrialDays)
+	case c.Grace < 0 || c.Grace > maxGrace:
+		return fmt.Errorf("PALIMPSEST_BILLING_GRACE: %s is not between 0s and %s", c.Grace, maxGrace)
+	}
+	return nil
+}
+
+// webhookSecrets returns the secrets of the webhook endpoints, without empty ones because anyone could sign
+// with those.
+func (c Config) webhookSecrets() []string {
+	return strings.FieldsFunc(c.WebhookSecret, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// isMetered reports whether usage is reported to Stripe.
+func (c Config) isMetered() bool { return c.Catalog.Pro.Usage != "" || c.Catalog.Team.Usage != "" }

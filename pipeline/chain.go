@@ -71,7 +71,7 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, vie
 		outcome = Failed
 		span.Fail(spans.KindOf(err))
 		exchange.Report.Events = append(exchange.Report.Events, ReportEntry{
-			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(exchange.Projection),
+			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: fallback(exchange.Projection),
 		})
 	case draft != nil:
 		if draft.Projection != exchange.Projection || len(draft.Inserts) > len(exchange.Inserts) {
@@ -107,10 +107,21 @@ func (c *Chain) run(ctx context.Context, exchange *Exchange, view *View, module 
 	return draft, nil
 }
 
-// standing names the prompt that goes out after a module's failure.
-func standing(projection *session.Projection) string {
+// fallback names the prompt that goes out after a module's failure.
+func fallback(projection *session.Projection) string {
 	if projection == nil {
 		return "original"
 	}
 	return fmt.Sprintf("projection %d", projection.Number)
+}
+
+// Module is one step of the pipeline.
+type Module interface {
+	// Name is the module's name in configs, headers and events.
+	Name() string
+
+	// Process returns the module's changes to the exchange; nil for no change. If it returns an error, panics
+	// or exceeds its deadline, its draft is dropped and the chain continues. It must not change or keep the
+	// view.
+	Process(ctx context.Context, exchange *View) (*Draft, error)
 }

@@ -2,11 +2,13 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 )
 
 // Draft holds a module's changes to an exchange. The chain takes them over if the module succeeds and drops
@@ -79,15 +81,35 @@ func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
 	return true
 }
 
-// Point replaces a tool result, block of message, with text that points to message source, which has the
-// rest. The message must be new to the provider. tokens is the change in o200k tokens, negative if the
-// message becomes shorter. The text stays in every later request of the lane while the client sends both
-// messages unchanged.
-func (d *Draft) Point(message, block, source int, text string, tokens int) {
-	size := d.Size(d.Projection)
-	d.Inserts = append(slices.Clip(d.Inserts), session.Insert{
-		Message: message, Chain: d.Chain[message+1], Module: d.module, Text: plain(text), Tokens: tokens, Block: block + 1, Source: source,
-	})
-	d.Report.After += d.Size(d.Projection) - size
-	d.Report.countPointers(&d.View, d.module)
+// Exchange is a request on its way through the pipeline: the view of its modules, their changes, and the
+// body, which modules can't access.
+type Exchange struct {
+	View
+
+	Codec wire.Codec
+	Body  *wire.Envelope
+
+	// Reply is a module's answer in the provider's place; nil if the provider is asked.
+	Reply *Reply
+}
+
+// Pieces returns the parts of the sealed body's list.
+func (e *Exchange) Pieces() []wire.Piece {
+	if e.Projection == nil {
+		return []wire.Piece{{From: 0, To: len(e.Digests)}}
+	}
+	pieces := make([]wire.Piece, 0, len(e.Projection.Parts)+1)
+	for _, part := range e.Projection.Parts {
+		pieces = append(pieces, wire.Piece{From: part.From, To: part.To, Raw: part.Raw})
+	}
+	return append(pieces, wire.Piece{From: e.Projection.Covers, To: len(e.Digests)})
+}
+
+// Originals returns the raw bytes of the body's messages from index from to to (excluded).
+func (e *Exchange) Originals(from, to int) []json.RawMessage {
+	raw := make([]json.RawMessage, 0, to-from)
+	for i := from; i < to; i++ {
+		raw = append(raw, e.Body.Element(i))
+	}
+	return raw
 }

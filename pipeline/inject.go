@@ -49,7 +49,7 @@ func (e *Exchange) Withdraw(err error) {
 	e.Report.After -= size - e.Size(e.Projection)
 	e.Report.Injected = nil
 	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event ReportEntry) bool {
-		return event.Type == InjectedType || event.Type == PointedType
+		return event.Type == InjectedType
 	})
 	for i, module := range e.Report.Modules {
 		if failed[module.Name] {
@@ -58,7 +58,7 @@ func (e *Exchange) Withdraw(err error) {
 	}
 	for _, module := range slices.Sorted(maps.Keys(failed)) {
 		e.Report.Events = append(e.Report.Events, ReportEntry{
-			Module: module, Type: "failed", Reason: err.Error(), FellBackTo: standing(e.Projection),
+			Module: module, Type: "failed", Reason: err.Error(), FellBackTo: fallback(e.Projection),
 		})
 	}
 }
@@ -69,17 +69,17 @@ func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member
 	if len(e.Inserts) == 0 {
 		return pieces, nil
 	}
-	standing := map[int][]*session.Insert{}
+	byMessage := map[int][]*session.Insert{}
 	for i := range e.Inserts {
 		if insert := &e.Inserts[i]; insert.Stands(e.Projection) {
-			standing[insert.Message] = append(standing[insert.Message], insert)
+			byMessage[insert.Message] = append(byMessage[insert.Message], insert)
 		}
 	}
-	pieces = e.withBlocks(pieces, standing)
-	if len(standing[session.InSystem]) == 0 {
+	pieces = e.withBlocks(pieces, byMessage)
+	if len(byMessage[session.InSystem]) == 0 {
 		return pieces, nil
 	}
-	said := e.Codec.Instruct(e.Body, appended(standing[session.InSystem]))
+	said := e.Codec.Instruct(e.Body, textsOf(byMessage[session.InSystem]))
 	if len(said.Messages) > 0 {
 		pieces = withMessages(pieces, said)
 	}
@@ -101,7 +101,7 @@ func (e *Exchange) withBlocks(pieces []wire.Piece, inserts map[int][]*session.In
 			if raw == nil {
 				raw = e.Body.Element(message)
 			}
-			changed, err := e.holding(raw, inserts[message])
+			changed, err := e.Codec.Append(raw, textsOf(inserts[message])...)
 			switch {
 			case err != nil: // can't happen for equal content, which had a place at first
 			case piece.Raw != nil:
@@ -134,12 +134,16 @@ func withMessages(pieces []wire.Piece, said wire.Instruction) []wire.Piece {
 
 // uncount removes an insert from the report.
 func (e *Exchange) uncount(insert *session.Insert) {
-	if insert.IsPointer() {
-		e.unpoint()
-		return
-	}
 	e.Report.Injected = maps.Clone(e.Report.Injected)
 	if e.Report.Injected[insert.Module] -= insert.Count(); e.Report.Injected[insert.Module] <= 0 {
 		delete(e.Report.Injected, insert.Module)
 	}
+}
+
+func textsOf(inserts []*session.Insert) []string {
+	texts := make([]string, len(inserts))
+	for i, insert := range inserts {
+		texts[i] = insert.Text
+	}
+	return texts
 }

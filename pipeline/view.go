@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -229,12 +228,12 @@ func (v *View) Injected(module string) []session.Insert {
 }
 
 // Added returns the o200k tokens of the inserts at messages from index from to to (excluded), even if a
-// projection replaces these. Of pointers, only active ones count.
+// projection replaces these.
 func (v *View) Added(from, to int) int {
 	sum := 0
 	for i := range v.Inserts {
 		insert := &v.Inserts[i]
-		if from <= insert.Message && insert.Message < to && (!insert.IsPointer() || insert.Stands(v.Projection)) {
+		if from <= insert.Message && insert.Message < to {
 			sum += insert.Tokens
 		}
 	}
@@ -277,23 +276,15 @@ func (v *View) place(text string) (message int, found bool) {
 	return 0, false
 }
 
-// addedBytes returns the bytes that inserts add to the body. It ignores the bytes that pointers save, because
-// text is the smallest part of an oversized body.
+// addedBytes returns the bytes that inserts add to the body.
 func (v *View) addedBytes(projection *session.Projection) int {
 	bytes := 0
 	for i := range v.Inserts {
-		if insert := &v.Inserts[i]; !insert.IsPointer() && insert.Stands(projection) {
+		if insert := &v.Inserts[i]; insert.Stands(projection) {
 			bytes += len(wire.Quote(insert.Text)) + len(`,{"type":"text","text":}`)
 		}
 	}
 	return bytes
-}
-
-// Points reports whether a pointer replaces a block of a message.
-func (v *View) Points(message, block int) bool {
-	return slices.ContainsFunc(v.Inserts, func(insert session.Insert) bool {
-		return insert.IsPointer() && insert.Message == message && insert.Block == block+1 && insert.Stands(v.Projection)
-	})
 }
 
 // UnmarkedWithInserts is Unmarked with the inserts of modules appended to the message.
@@ -301,7 +292,7 @@ func (v *View) UnmarkedWithInserts(message int) json.RawMessage {
 	raw := v.sendable(message)
 	var texts []string
 	for i := range v.Inserts {
-		if v.Inserts[i].Message == message && !v.Inserts[i].IsPointer() {
+		if v.Inserts[i].Message == message {
 			texts = append(texts, v.Inserts[i].Text)
 		}
 	}

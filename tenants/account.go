@@ -3,6 +3,7 @@ package tenants
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -174,4 +175,171 @@ type Identity interface {
 
 	// Confirm returns ErrWrongLogin if the password is not the user's, or ErrTooMany.
 	Confirm(ctx context.Context, user User, password, from string) error
+}
+
+// The bounds of new passwords, in characters.
+const (
+	MinPassword = 12
+	MaxPassword = 200
+)
+
+// PasswordHint returns the hint beside the field for a new password.
+func PasswordHint() string {
+	return fmt.Sprintf("%d characters or more, and not a common password. Several words are good.", MinPassword)
+}
+
+// ErrCodeNeeded says that the password is right, and that the log-in also needs a code of the person's
+// authenticator app, or a recovery code.
+var ErrCodeNeeded = errors.New("a code is needed, too")
+
+// CodeNeeded is ErrCodeNeeded with proof that the password was right.
+type CodeNeeded struct {
+	// Pending is the token for logging in with a code, valid for PendingAge.
+	Pending string
+}
+
+// Error implements error.
+func (e CodeNeeded) Error() string { return ErrCodeNeeded.Error() }
+
+// Unwrap returns ErrCodeNeeded.
+func (e CodeNeeded) Unwrap() error { return ErrCodeNeeded }
+
+const (
+	// PendingAge is how long a log-in waits for its code.
+	PendingAge = 5 * time.Minute
+	// SetUpAge is how long a secret waits for the first code made from it.
+	SetUpAge = 15 * time.Minute
+	// RecoveryCodes is the number of a person's recovery codes.
+	RecoveryCodes = 10
+)
+
+// SecondFactor is the secret from which a person's authenticator app generates codes (TOTP, RFC 6238).
+type SecondFactor struct {
+	User        uuid.UUID
+	Sealed      []byte // see vault.SealAbout
+	CreatedAt   time.Time
+	ConfirmedAt time.Time // zero: not confirmed, so log-ins ask for no code yet
+	UsedAt      time.Time // zero: not yet
+	LastStep    int64     // time step of the last accepted code
+	Left        int       // recovery codes that have not been used
+}
+
+// IsOn reports whether log-ins need a code.
+func (f SecondFactor) IsOn() bool { return !f.ConfirmedAt.IsZero() }
+
+// Factors are a person's second factors.
+type Factors struct {
+	App      bool // an authenticator app
+	Passkeys int
+	Left     int // recovery codes that have not been used
+}
+
+// AreOn reports whether log-ins need one of them after the password.
+func (f Factors) AreOn() bool { return f.App || f.Passkeys > 0 }
+
+// SetUp is a secret before its first code.
+type SetUp struct {
+	Secret string // base 32, as people type it into an app
+	URL    string // otpauth://, as apps read it from a QR code
+}
+
+// AboutSecondFactor returns the context to which the secret of a person's second factor is sealed.
+func AboutSecondFactor(user uuid.UUID) string { return "second factor of user:" + user.String() }
+
+// SecondFactors stores second factors. Bad input is an Invalid for password or code; too many attempts are a
+// TooMany.
+type SecondFactors interface {
+	// SecondFactor returns ErrNotFound if it does not exist.
+	SecondFactor(ctx context.Context, user uuid.UUID) (SecondFactor, error)
+
+	// StartSecondFactor makes a secret, or returns ErrConflict if a second factor is on.
+	StartSecondFactor(ctx context.Context, who Principal, password string) error
+
+	// SetUp returns the secret before its first code, or ErrNotFound.
+	SetUp(ctx context.Context, user User) (SetUp, error)
+
+	// ConfirmSecondFactor returns the recovery codes, or ErrNotFound without a pending secret.
+	ConfirmSecondFactor(ctx context.Context, who Principal, code string) ([]string, error)
+
+	// RenewRecoveryCodes returns other recovery codes.
+	RenewRecoveryCodes(ctx context.Context, who Principal, password, code string) ([]string, error)
+
+	// RemoveSecondFactor turns off codes.
+	RemoveSecondFactor(ctx context.Context, who Principal, password, code string) error
+}
+
+const (
+	// PasskeyAge is how long a browser may take to answer with a passkey.
+	PasskeyAge = 5 * time.Minute
+	// MaxPasskeys bounds the passkeys of a person.
+	MaxPasskeys = 20
+	// MaxPasskeyName bounds a name, in characters.
+	MaxPasskeyName = 80
+)
+
+// ErrPasskey says that a browser's passkey answer is invalid. Wrapping errors give the reason.
+var ErrPasskey = errors.New("passkey is refused")
+
+// ErrPasskeyCopied is the ErrPasskey of a passkey whose count did not rise, because a copy of it was used.
+// The passkey no longer logs in.
+var ErrPasskeyCopied = fmt.Errorf("%w: a copy of it was used", ErrPasskey)
+
+// Passkey is the stored part of a key pair for logging in (Web Authentication, level 3). The private key
+// stays in the authenticator.
+type Passkey struct {
+	ID         uuid.UUID
+	Name       string
+	Credential []byte // the authenticator's id of it
+	PublicKey  []byte // COSE, RFC 9052
+	SignCount  uint32 // highest seen so far; 0 if the authenticator does not count
+	Transports []string
+	CreatedAt  time.Time
+	UsedAt     time.Time // zero: not yet
+	CopiedAt   time.Time // zero: no copy was seen
+
+	BackupEligible bool // may be stored on several devices
+	BackedUp       bool
+}
+
+// Fields returns the passkey's fields for the audit log.
+func (p Passkey) Fields() Fields { return Fields{"name": p.Name} }
+
+// Passkeys stores passkeys and logs people in with them. Bad input is an Invalid for name or password; too
+// many attempts are a TooMany, and a browser's invalid answer is ErrPasskey.
+type Passkeys interface {
+	// IsOn reports whether passkeys work at the product's public URL.
+	IsOn() bool
+	// Origin returns the origin of passkeys.
+	Origin() string
+
+	// Ask returns the browser's options, as JSON, and the state that it holds until it answers.
+	Ask() (options []byte, held string, err error)
+	// LogIn returns the token of a login.
+	LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error)
+
+	// AskSecond and LogInSecond are Ask and LogIn after the password. They return ErrLoginEnded for an
+	// expired log-in.
+	AskSecond(ctx context.Context, pending string) (options []byte, held string, err error)
+	LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error)
+
+	// List returns a person's passkeys, the oldest first, and all their factors.
+	List(ctx context.Context, user uuid.UUID) ([]Passkey, Factors, error)
+
+	// Start begins to create a passkey and returns the state that the browser holds until then.
+	Start(ctx context.Context, who Principal, name, password string) (held string, err error)
+
+	// Options returns the name of the passkey in creation and the browser's options, as JSON, or ErrPasskey
+	// without a creation in progress.
+	Options(ctx context.Context, who Principal, held string) (name string, options []byte, err error)
+
+	// Register stores the browser's new passkey and returns recovery codes if it is the first second factor;
+	// ErrConflict for a passkey that exists already.
+	Register(ctx context.Context, who Principal, held, answer string) (codes []string, err error)
+
+	// Rename and Remove return ErrNotFound if the passkey is not the person's.
+	Rename(ctx context.Context, who Principal, id uuid.UUID, name string) error
+	Remove(ctx context.Context, who Principal, id uuid.UUID, password string) error
+
+	// RenewCodes replaces the recovery codes of a person with passkeys and without an app.
+	RenewCodes(ctx context.Context, who Principal, password string) ([]string, error)
 }

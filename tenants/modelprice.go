@@ -2,10 +2,13 @@ package tenants
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -119,6 +122,106 @@ func ModelPriceFields(prices []ModelPrice) Fields {
 			if rate.Value > 0 || rate.Name == "input" {
 				fields[name+" "+rate.Name] = strconv.FormatFloat(rate.Value, 'f', -1, 64)
 			}
+		}
+	}
+	return fields
+}
+
+// WindowSource is the source of a model's context window.
+type WindowSource string
+
+// The sources of a window.
+const (
+	WindowOverride WindowSource = "override" // set by a person
+	WindowLearnt   WindowSource = "learnt"   // a provider named it when a prompt was too long
+)
+
+// The windows that can be set, in tokens.
+const (
+	MinModelWindow = 1_000
+	MaxModelWindow = 100_000_000
+)
+
+// MaxModelName bounds a model's name, in bytes.
+const MaxModelName = 200
+
+// IsModelName reports whether a text is a valid model name: one line of at most MaxModelName bytes.
+func IsModelName(text string) bool {
+	return text != "" && len(text) <= MaxModelName && strings.TrimSpace(text) == text && isOneLine(text)
+}
+
+// ModelWindow is the context window of a model in one workspace, in place of the one in the table of models.
+type ModelWindow struct {
+	Workspace WorkspaceID
+	Model     string
+	Tokens    int
+	Source    WindowSource
+	SetBy     uuid.UUID // uuid.Nil if it was learned
+	SetAt     time.Time
+}
+
+// ModelWindows stores the workspaces' context windows, which replace those in the table of models.
+type ModelWindows interface {
+	// ModelWindows returns all of them, set and learned.
+	ModelWindows(ctx context.Context, workspace WorkspaceID) ([]ModelWindow, error)
+
+	// SetModelWindow sets the window of a model.
+	SetModelWindow(ctx context.Context, tenant Tenant, model string, tokens int, by uuid.UUID) (ModelWindow, error)
+
+	// DeleteModelWindow returns ErrNotFound if a model has no window of its own.
+	DeleteModelWindow(ctx context.Context, workspace WorkspaceID, model string) error
+}
+
+// MaxModelLimits bounds the limits of models that a workspace has set.
+const MaxModelLimits = 200
+
+// ModelLimit bounds the prompts and answers of a model, in place of the catalog's limits. ModelWindow is the
+// context window for all provider keys.
+type ModelLimit struct {
+	Model       string    `json:"model"`
+	ProviderKey uuid.UUID `json:"provider_key_id,omitzero"` // uuid.Nil: whichever key is used
+
+	Window int `json:"window_tokens,omitempty"` // of prompt and answer together, at one provider key; 0: not set
+	Output int `json:"output_tokens,omitempty"` // of the longest answer; 0: not set
+}
+
+// Validate returns an Invalid that names the wrong field and its allowed values.
+func (l ModelLimit) Validate() error {
+	switch {
+	case !IsModelName(l.Model):
+		return Invalid{Field: "model", Message: fmt.Sprintf("must be a model's name of at most %d bytes", MaxModelName)}
+	case l.Window == 0 && l.Output == 0:
+		return Invalid{Field: "window_tokens", Message: "is missing: set the context window, the longest answer, or both"}
+	case l.Window != 0 && (l.Window < MinModelWindow || l.Window > MaxModelWindow):
+		return Invalid{Field: "window_tokens", Message: fmt.Sprintf("must be a whole number from %d to %d", MinModelWindow, MaxModelWindow)}
+	case l.Output < 0 || l.Output > MaxModelWindow:
+		return Invalid{Field: "output_tokens", Message: fmt.Sprintf("must be a whole number from 1 to %d", MaxModelWindow)}
+	case l.Window != 0 && l.Output > l.Window:
+		return Invalid{Field: "output_tokens", Message: "must be at most the context window"}
+	case l.Window != 0 && l.ProviderKey == uuid.Nil:
+		return Invalid{Field: "provider_key_id", Message: "must name the key that the context window is for; the one for every key is set under Compression, or with PUT /models/windows/{model}"}
+	}
+	return nil
+}
+
+// at returns the unique key of a limit in a list.
+func (l ModelLimit) at() ModelAtKey { return ModelAtKey{l.Model, l.ProviderKey} }
+
+// CheckModelLimits returns limits in order. The error is an Invalid with the position of the wrong one.
+func CheckModelLimits(limits []ModelLimit) ([]ModelLimit, error) {
+	return checkModels("limits", MaxModelLimits, limits)
+}
+
+// ModelLimitFields returns the limits' fields for the audit log.
+func ModelLimitFields(limits []ModelLimit) Fields {
+	fields := Fields{}
+	for _, limit := range limits {
+		name := limit.at().String()
+		if limit.Window > 0 {
+			fields[name+" window_tokens"] = strconv.Itoa(limit.Window)
+		}
+		if limit.Output > 0 {
+			fields[name+" output_tokens"] = strconv.Itoa(limit.Output)
 		}
 	}
 	return fields

@@ -2,7 +2,15 @@ package tenants
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -143,4 +151,164 @@ type Deletion interface {
 	// and their password. It returns an Invalid for name or password, a TooMany, or ErrNotFound if the
 	// workspace is deleted already.
 	DeleteConfirmed(ctx context.Context, who Principal, name, password, from string) error
+}
+
+// WorkspaceID names a tenant. All access to a tenant's data needs it. It is a uuid and has its text form, but
+// its own type, so that the id of something else cannot be passed for it.
+type WorkspaceID uuid.UUID //nolint:recvcheck // what reads one changes it, as uuid.UUID does
+
+// NewWorkspaceID returns an id for a new workspace.
+func NewWorkspaceID() WorkspaceID { return WorkspaceID(uuid.Must(uuid.NewV7())) }
+
+// ParseWorkspaceID parses the output of String.
+func ParseWorkspaceID(text string) (WorkspaceID, error) {
+	id, err := uuid.Parse(text)
+	return WorkspaceID(id), err
+}
+
+// IsZero reports whether the id is zero.
+func (id WorkspaceID) IsZero() bool { return id == WorkspaceID{} }
+
+// String implements fmt.Stringer.
+func (id WorkspaceID) String() string { return uuid.UUID(id).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id WorkspaceID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *WorkspaceID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (id WorkspaceID) MarshalBinary() ([]byte, error) { return uuid.UUID(id).MarshalBinary() }
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+func (id *WorkspaceID) UnmarshalBinary(data []byte) error {
+	return (*uuid.UUID)(id).UnmarshalBinary(data)
+}
+
+// Value implements driver.Valuer.
+func (id WorkspaceID) Value() (driver.Value, error) { return uuid.UUID(id).Value() }
+
+// Scan implements sql.Scanner.
+func (id *WorkspaceID) Scan(from any) error { return (*uuid.UUID)(id).Scan(from) }
+
+// Tenant selects the rows that a store reads and changes, and the transaction: a WorkspaceID runs each call
+// in its own transaction, and the Tenant from Transactor.Together runs all calls in that one. A function that
+// takes a WorkspaceID always uses its own transaction.
+type Tenant interface{ Workspace() WorkspaceID }
+
+// Workspace implements Tenant.
+func (id WorkspaceID) Workspace() WorkspaceID { return id }
+
+// ErrBillingOff says that the installation has no billing, so that plans cannot be bought.
+var ErrBillingOff = errors.New("billing is off")
+
+// Reason is why a workspace's requests skip the modules.
+type Reason string
+
+// The reasons of a restraint.
+const (
+	Unrestrained  Reason = ""
+	PaymentFailed Reason = "payment" // and the grace period is over
+	QuotaUsed     Reason = "quota"   // of a month, on the plan Free
+)
+
+// Restraint makes a workspace's requests pass without any module. It never refuses them.
+type Restraint struct {
+	Reason Reason
+	Since  time.Time // zero for Unrestrained
+}
+
+// MaxEmail is the longest address, in bytes (RFC 5321, section 4.5.3.1.3, less the brackets).
+const MaxEmail = 254
+
+// MaxWorkspaceName is the longest name of a workspace, in characters.
+const MaxWorkspaceName = 80
+
+// CheckName returns a typed name without surrounding space, or an Invalid for field if it is not one line of
+// 1 to most characters. It checks every name that people choose, since names appear in mails, logs, tables
+// and terminals.
+func CheckName(field, name string, most int) (string, error) {
+	name = strings.TrimSpace(name)
+	switch length := utf8.RuneCountInString(name); {
+	case length == 0:
+		return "", Invalid{Field: field, Message: fmt.Sprintf("must have 1 to %d characters", most)}
+	case length > most:
+		return "", Invalid{Field: field, Message: fmt.Sprintf("must have 1 to %d characters; it has %d", most, length)}
+	case !isOneLine(name):
+		return "", Invalid{Field: field, Message: "must be one line of text, without control characters"}
+	}
+	return name, nil
+}
+
+// isOneLine reports whether a text has no line breaks, control characters or characters that change the text
+// direction.
+func isOneLine(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(sign rune) bool {
+		return unicode.IsControl(sign) || unicode.In(sign, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	})
+}
+
+// CheckEmail returns an address in lower case, or an Invalid for email if it cannot receive mail. It checks
+// every address that is stored or sent to. The domain must be a name with a dot, not an IP address.
+func CheckEmail(email string) (string, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	if email == "" {
+		return "", Invalid{Field: "email", Message: "is missing"}
+	}
+	address, err := mail.ParseAddress(email)
+	if err != nil || address.Address != email || len(email) > MaxEmail || strings.Count(email, "@") != 1 || !isOneLine(email) || !isMailDomain(DomainOf(email)) {
+		return "", Invalid{Field: "email", Message: "is not an e-mail address such as ada@example.com"}
+	}
+	return email, nil
+}
+
+// isMailDomain reports whether a domain is a name with a dot instead of an IP address.
+func isMailDomain(domain string) bool {
+	labels := strings.Split(domain, ".")
+	last := labels[len(labels)-1]
+	for _, label := range labels {
+		if label == "" || strings.ContainsAny(label, "[]:\"\\ ") {
+			return false
+		}
+	}
+	return len(labels) > 1 && strings.ContainsFunc(last, unicode.IsLetter)
+}
+
+const (
+	bitsIPv4 = 32
+	bitsIPv6 = 64 // one customer has a whole /64 network
+)
+
+// Place is the origin of requests: an IPv4 address, or the /64 network of an IPv6 address. Limits by origin
+// count by place.
+type Place struct{ network netip.Prefix }
+
+// PlaceOf returns the place of an address, and false if it is not an IP address.
+func PlaceOf(address string) (Place, bool) {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		return Place{}, false
+	}
+	parsed = parsed.Unmap().WithZone("")
+	bits := bitsIPv4
+	if parsed.Is6() {
+		bits = bitsIPv6
+	}
+	network, err := parsed.Prefix(bits)
+	return Place{network: network}, err == nil
+}
+
+// String returns the network of a place, such as 192.0.2.1/32 or 2001:db8::/64.
+func (p Place) String() string { return p.network.String() }
+
+// Place returns the place of an actor as text; "" for the product and its command line.
+func (a Actor) Place() string { return PlaceText(a.From) }
+
+// PlaceText returns the place of an address as text, and returns other text unchanged.
+func PlaceText(address string) string {
+	if place, is := PlaceOf(address); is {
+		return place.String()
+	}
+	return address
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/tenants"
 )
@@ -39,14 +42,14 @@ func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error
 	for _, rule := range tenants.AlertRules() {
 		subscribed := slices.DeleteFunc(slices.Clone(channels), func(channel tenants.AlertChannel) bool { return !channel.Takes(rule) })
 		if len(subscribed) > 0 {
-			failures = append(failures, lookout{service: s, workspace: workspace, settings: settings, channels: subscribed, rule: rule}.look(ctx))
+			failures = append(failures, ruleCheck{service: s, workspace: workspace, settings: settings, channels: subscribed, rule: rule}.look(ctx))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// lookout checks one rule in one workspace.
-type lookout struct {
+// ruleCheck checks one rule in one workspace.
+type ruleCheck struct {
 	service   *Service
 	workspace tenants.WorkspaceID
 	settings  tenants.AlertSettings
@@ -55,7 +58,7 @@ type lookout struct {
 }
 
 // look checks the rule and raises its alerts.
-func (l lookout) look(ctx context.Context) error {
+func (l ruleCheck) look(ctx context.Context) error {
 	switch l.rule {
 	case tenants.AlertBudget:
 		return l.budgets(ctx)
@@ -75,14 +78,14 @@ func (l lookout) look(ctx context.Context) error {
 }
 
 // raise delivers an alert of the rule to the channels.
-func (l lookout) raise(ctx context.Context, channels []tenants.AlertChannel, alert tenants.Alert) error {
+func (l ruleCheck) raise(ctx context.Context, channels []tenants.AlertChannel, alert tenants.Alert) error {
 	alert.Rule = l.rule
 	return l.service.raise(ctx, l.workspace, l.settings, channels, alert)
 }
 
 // goesOn raises alerts for current problems. It clears the marks of past ones, so that they can raise alerts
 // again.
-func (l lookout) goesOn(ctx context.Context, alerts []tenants.Alert) error {
+func (l ruleCheck) goesOn(ctx context.Context, alerts []tenants.Alert) error {
 	subjects := make([]string, len(alerts))
 	for i, alert := range alerts {
 		subjects[i] = alert.Subject
@@ -92,4 +95,41 @@ func (l lookout) goesOn(ctx context.Context, alerts []tenants.Alert) error {
 		err = errors.Join(err, l.raise(ctx, l.channels, alert))
 	}
 	return err
+}
+
+// raise delivers an alert to channels, unless people were already alerted to the same problem. Alerts in
+// quiet hours wait until those end.
+func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings, channels []tenants.AlertChannel, alert tenants.Alert) error {
+	if len(channels) == 0 {
+		return nil
+	}
+	now := s.config.Now()
+	due := settings.Due(now)
+	err := s.config.Store.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+		isNew, err := s.config.Store.MarkAlert(ctx, tenant, alert, now)
+		if err != nil || !isNew {
+			return err
+		}
+		for _, channel := range channels {
+			if err := s.hand(ctx, tenant, channel, alert, now, due); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("raise alert %s: %w", alert.Rule, err)
+	}
+	return nil
+}
+
+// hand stores a delivery, and a job that does it.
+func (s *Service) hand(ctx context.Context, tenant tenants.Tenant, channel tenants.AlertChannel, alert tenants.Alert, now, due time.Time) error {
+	delivery := tenants.AlertDelivery{
+		Alert: alert, ID: uuid.Must(uuid.NewV7()), Channel: channel.ID, CreatedAt: now, NextAt: due, Until: due.Add(GiveUpAfter), State: tenants.DeliveryWaiting,
+	}
+	if err := s.config.Store.AddAlertDelivery(ctx, tenant, delivery); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, tenant, delivery.ID, due)
 }

@@ -50,7 +50,7 @@ type spending struct {
 
 // budgets checks the spend of API keys, members, projects and the workspace against their budgets. If several
 // thresholds were passed since the last check, the highest counts.
-func (l lookout) budgets(ctx context.Context) error {
+func (l ruleCheck) budgets(ctx context.Context) error {
 	spenders, err := l.spenders(ctx)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l lookout) budgets(ctx context.Context) error {
 
 // spenders returns all spenders with a budget in money, except end users, because there may be any number of
 // them.
-func (l lookout) spenders(ctx context.Context) ([]spending, error) {
+func (l ruleCheck) spenders(ctx context.Context) ([]spending, error) {
 	keys, err := l.service.config.Store.APIKeys(ctx, l.workspace)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l lookout) spenders(ctx context.Context) ([]spending, error) {
 	return spenders, nil
 }
 
-func (l lookout) budget(ctx context.Context, of spending, name, period string, spent, budget int64) error {
+func (l ruleCheck) budget(ctx context.Context, of spending, name, period string, spent, budget int64) error {
 	if budget <= 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (l lookout) budget(ctx context.Context, of spending, name, period string, s
 }
 
 // providerKeys looks for stored keys that their providers reject.
-func (l lookout) providerKeys(ctx context.Context) error {
+func (l ruleCheck) providerKeys(ctx context.Context) error {
 	rejections, err := l.service.config.Store.Rejections(ctx, l.workspace, l.service.config.Now().Add(-cost.AdviceSpan))
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (l lookout) providerKeys(ctx context.Context) error {
 }
 
 // errorRate checks the share of failed requests.
-func (l lookout) errorRate(ctx context.Context) error {
+func (l ruleCheck) errorRate(ctx context.Context) error {
 	exchanges, failed, err := l.service.config.Store.RecentFailures(ctx, l.workspace, l.service.config.Now().Add(-errorSpan))
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (l lookout) errorRate(ctx context.Context) error {
 }
 
 // compaction checks whether compaction has cost more than it saved.
-func (l lookout) compaction(ctx context.Context) error {
+func (l ruleCheck) compaction(ctx context.Context) error {
 	now := l.service.config.Now()
 	totals, err := l.service.config.Store.Totals(ctx, l.workspace, tenants.UsageFilter{From: now.Add(-lossSpan), To: now})
 	if err != nil {
@@ -186,7 +186,7 @@ func (l lookout) compaction(ctx context.Context) error {
 }
 
 // access looks for new members and keys. A channel only hears of those added after it.
-func (l lookout) access(ctx context.Context) error {
+func (l ruleCheck) access(ctx context.Context) error {
 	since := l.service.config.Now().Add(-newsSpan)
 	oldest := slices.MinFunc(l.channels, func(a, b tenants.AlertChannel) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	if oldest.CreatedAt.After(since) {
@@ -200,13 +200,13 @@ func (l lookout) access(ctx context.Context) error {
 	for i := range entries {
 		entry := &entries[i]
 		channels := slices.DeleteFunc(slices.Clone(l.channels), func(channel tenants.AlertChannel) bool { return channel.CreatedAt.After(entry.At) })
-		failures = append(failures, l.raise(ctx, channels, news(entry)))
+		failures = append(failures, l.raise(ctx, channels, alertOf(entry)))
 	}
 	return errors.Join(failures...)
 }
 
-// news returns the alert for an entry of the audit log.
-func news(entry *tenants.AuditEntry) tenants.Alert {
+// alertOf returns the alert for an entry of the audit log.
+func alertOf(entry *tenants.AuditEntry) tenants.Alert {
 	alert := tenants.Alert{Subject: entry.ID.String(), Period: once}
 	by := "The product added it."
 	if entry.Actor.Name != "" {
@@ -224,7 +224,7 @@ func news(entry *tenants.AuditEntry) tenants.Alert {
 }
 
 // installation checks the parts of the installation, for channels of an operator.
-func (l lookout) installation(ctx context.Context) error {
+func (l ruleCheck) installation(ctx context.Context) error {
 	if l.service.config.Health == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package limits
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -266,4 +267,142 @@ func (l *Limiter) letGo(ticket *Ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, ticket)
+}
+
+// Subject is a spender of a workspace under limits.
+type Subject struct {
+	Workspace tenants.WorkspaceID
+	tenants.Spender
+}
+
+// Held is a subject and its quota.
+type Held struct {
+	Subject Subject
+	Quota   tenants.Quota
+}
+
+// limited returns the subjects that have limits.
+func limited(all []Held) []Held {
+	var some []Held
+	for _, held := range all {
+		if !held.Quota.IsUnlimited() {
+			some = append(some, held)
+		}
+	}
+	return some
+}
+
+// Budgets returns the same subjects with their budgets only.
+func Budgets(all []Held) []Held {
+	some := make([]Held, 0, len(all))
+	for _, held := range all {
+		quota := held.Quota
+		held.Quota = tenants.Quota{DayMicroUSD: quota.DayMicroUSD, MonthMicroUSD: quota.MonthMicroUSD, AllowUnpriced: quota.AllowUnpriced}
+		if held.Quota.HasBudget() {
+			some = append(some, held)
+		}
+	}
+	return some
+}
+
+// Remaining is the rest of a subject's limits; zero for a limit that does not exist.
+type Remaining = tenants.Quota
+
+// verdict is the decision about a request.
+type verdict struct {
+	kind  Kind // None if admitted
+	of    int  // index of the ticket's subject whose limit is exceeded
+	wait  time.Duration
+	left  []Remaining // of each of them
+	spend []spend     // of each, across all replicas
+}
+
+// claim is the amount that a request takes before it is sent.
+type claim struct {
+	prompt, answers int   // tokens
+	micro           int64 // millionths of a dollar
+}
+
+// of returns the part of a claim that a quota counts.
+func (c claim) of(quota tenants.Quota) claim {
+	if quota.TokensPerMinute == 0 {
+		c.prompt, c.answers = 0, 0
+	}
+	if !quota.HasBudget() {
+		c.micro = 0
+	}
+	return c
+}
+
+// Kind is the kind of a limit.
+type Kind int
+
+// The kinds of limits, numbered as in the Redis scripts.
+const (
+	None Kind = iota
+	Requests
+	Tokens
+	Concurrency
+	DayBudget
+	MonthBudget
+	HeldBudget // of a day or a month: requests under way may use up the rest of it
+)
+
+// String returns the kind's name in metrics.
+func (k Kind) String() string {
+	return [...]string{"none", "requests", "tokens", "concurrency", "day_budget", "month_budget", "held_budget"}[k]
+}
+
+// Exceeded is the error for a request over a limit.
+type Exceeded struct {
+	Kind    Kind
+	Subject Subject // owner of the limit
+	Quota   tenants.Quota
+
+	// Wait is how long until the limit allows requests again; 0 if unknown or never.
+	Wait time.Duration
+
+	// Asked is the requested number of tokens if it is more than the limit ever allows; otherwise 0.
+	Asked int
+}
+
+// Error implements error.
+func (e Exceeded) Error() string {
+	if e.Asked > 0 {
+		return fmt.Sprintf("limit of %s a minute exceeded by one request of %d", e.Kind, e.Asked)
+	}
+	return fmt.Sprintf("limit of %s exceeded", e.Kind)
+}
+
+// window is the time span of rates.
+const window = time.Minute
+
+// rate is a subject's state for a rate: the theoretical time at which the next event would arrive if they
+// came evenly.
+type rate struct{ next time.Time }
+
+// wait returns how long until n more events fit into a limit; 0 if they fit now.
+func (r rate) wait(now time.Time, limit, n int) time.Duration {
+	return max(0, later(r.next, now).Add(time.Duration(n)*interval(limit)).Sub(now.Add(window)))
+}
+
+// add counts n events, even beyond the limit; a negative n takes some back.
+func (r rate) add(now time.Time, limit, n int) rate {
+	return rate{next: later(r.next, now).Add(time.Duration(n) * interval(limit))}
+}
+
+// left returns how many events fit now.
+func (r rate) left(now time.Time, limit int) int {
+	free := now.Add(window).Sub(later(r.next, now))
+	return min(limit, max(0, int(free/interval(limit))))
+}
+
+// interval is the time between events that come evenly.
+func interval(limit int) time.Duration { return max(1, window/time.Duration(limit)) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

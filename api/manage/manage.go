@@ -1,11 +1,11 @@
 package manage
 
 import (
+	_ "embed"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
-
-	"palimpsest/pipeline/session/sessiondb"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -155,3 +156,23 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 
 // unknownRoute answers an unknown path.
 func unknownRoute(echo.Context) error { return errUnknownRoute }
+
+// Headers forbids caching and content sniffing for every answer below /api/v1, including errors of the
+// router. It is for echo.Pre.
+func Headers(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if path := c.Request().URL.Path; path == "/api/v1" || strings.HasPrefix(path, "/api/v1/") {
+			header := c.Response().Header()
+			header.Set(echo.HeaderCacheControl, "no-store")
+			header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		}
+		return next(c)
+	}
+}
+
+//go:embed openapi.yaml
+var openAPIDocument []byte //nolint:gochecknoglobals // a file of the program, never changed
+
+func openAPI(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/yaml", openAPIDocument)
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -42,8 +44,7 @@ type insertJSON struct {
 	Module   string   `json:"module"`
 	Tokens   int      `json:"tokens"`
 	Items    []string `json:"items"`
-	InPrompt bool     `json:"in_prompt"`        // no epoch has folded its message
-	Source   *int     `json:"source,omitempty"` // the message with the rest of the tool result that this one replaces
+	InPrompt bool     `json:"in_prompt"` // no epoch has folded its message
 }
 
 type messageJSON struct {
@@ -157,11 +158,7 @@ func insertsAt(message int, projection *session.Projection, inserts []session.In
 	var at []insertJSON
 	for i := range inserts {
 		if insert := &inserts[i]; insert.Message == message {
-			said := insertJSON{Module: insert.Module, Tokens: insert.Tokens, Items: insert.Items, InPrompt: insert.Stands(projection)}
-			if insert.IsPointer() {
-				said.Source = new(insert.Source)
-			}
-			at = append(at, said)
+			at = append(at, insertJSON{Module: insert.Module, Tokens: insert.Tokens, Items: insert.Items, InPrompt: insert.Stands(projection)})
 		}
 	}
 	return at
@@ -236,4 +233,46 @@ func (r turnReader) group(entries []archive.Entry, at place) ([]storedTurn, erro
 		number++
 	}
 	return turns, nil
+}
+
+// compaction is the body of a request to compact.
+type compaction struct {
+	Instructions string `json:"instructions"`
+}
+
+type orderJSON struct {
+	Lane         uuid.UUID `json:"lane"`
+	AskedAt      time.Time `json:"asked_at"`
+	Instructions string    `json:"instructions,omitempty"`
+}
+
+// compact makes the lane's next request an epoch, whatever its size. It waits for that request because the
+// client owns the prompt. It closes the lane's breaker.
+func (h sessionHandler) compact(c echo.Context, who caller) error {
+	if err := allowQuery(c, "lane"); err != nil {
+		return err
+	}
+	var asked compaction
+	if c.Request().ContentLength != 0 {
+		var err error
+		if asked, err = readJSON[compaction](c); err != nil {
+			return err
+		}
+	}
+	if utf8.RuneCountInString(asked.Instructions) > session.MaxInstructions {
+		return tenants.Invalid{Field: "instructions", Message: fmt.Sprintf("must be at most %d characters long", session.MaxInstructions)}
+	}
+	detail, lane, err := h.laneText(c, who)
+	if err != nil {
+		return err
+	}
+	order := session.Order{At: h.now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
+	change := tenants.Change{Action: tenants.CompactAsked, Target: detail.ID.String(), After: tenants.Fields{"lane": lane.ID.String()}}
+	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error {
+		return h.sessions.Ask(ctx, tenant, lane.ID, order)
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusAccepted, orderJSON{Lane: lane.ID, AskedAt: order.At, Instructions: order.Instructions})
 }

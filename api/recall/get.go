@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -177,7 +178,7 @@ func (p *page) add(entry *archive.Entry, offset int) error {
 		p.next = place{message: entry.Index, offset: offset}.cursor()
 		return nil
 	}
-	shown := cut(rest, p.left)
+	shown := conversation.Cut(rest, p.left)
 	pointer := p.pointer
 	pointer.From, pointer.To = entry.Index, entry.Index+1
 	p.messages = append(p.messages, messageOutput{
@@ -188,17 +189,6 @@ func (p *page) add(entry *archive.Entry, offset int) error {
 		p.next = place{message: entry.Index, offset: offset + len(shown)}.cursor()
 	}
 	return nil
-}
-
-// cut returns the beginning of a text up to a number of bytes, in whole characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // text returns the messages in a form for models.
@@ -215,6 +205,65 @@ func (o *getOutput) text() string {
 	}
 	if o.NextCursor != "" {
 		fmt.Fprintf(text, "\n--- there is more: call recall_get again with cursor %q ---", o.NextCursor)
+	}
+	return text.String()
+}
+
+// read returns a message as text: texts, arguments and results word for word, and a line for each other part.
+// A message that can't be parsed is returned as it is.
+func (s *Server) read(format conversation.Format, raw []byte) string {
+	codec, known := s.config.Codecs[format]
+	if !known {
+		return strings.ToValidUTF8(string(raw), "�")
+	}
+	message, err := codec.Parse(raw)
+	if err != nil {
+		return strings.ToValidUTF8(string(raw), "�")
+	}
+	parts := make([]string, 0, len(message.Blocks))
+	for i := range message.Blocks {
+		if part := readBlock(&message.Blocks[i]); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.ToValidUTF8(strings.Join(parts, "\n"), "�")
+}
+
+func readBlock(block *conversation.Block) string {
+	switch block.Kind {
+	case conversation.Text:
+		return block.Text
+	case conversation.Thinking:
+		if block.Text == "" {
+			return "[thinking, sealed by the provider]"
+		}
+		return "[thinking]\n" + block.Text
+	case conversation.ToolCall:
+		return fmt.Sprintf("[call %s of tool %s]\n%s", block.ID, block.Name, block.Text)
+	case conversation.ToolResult:
+		head := fmt.Sprintf("[result of call %s]", block.ID)
+		if block.IsError {
+			head = fmt.Sprintf("[result of call %s: an error]", block.ID)
+		}
+		return head + "\n" + block.Text + describe(block.Media)
+	case conversation.Media:
+		return strings.TrimPrefix(describe(block.Media), "\n")
+	case conversation.Opaque:
+		return fmt.Sprintf("[%s, %d bytes, not shown]", block.Name, len(block.Raw))
+	default:
+		return ""
+	}
+}
+
+// describe returns a line for each attachment.
+func describe(media []conversation.Attachment) string {
+	var text strings.Builder
+	for _, attachment := range media {
+		size := ""
+		if attachment.Size > 0 {
+			size = fmt.Sprintf(", %d bytes", attachment.Size)
+		}
+		fmt.Fprintf(&text, "\n[%s%s, not shown]", attachment.Type, size)
 	}
 	return text.String()
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
 
 	"palimpsest/api/spool"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -222,4 +224,15 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 		r.Released(ctx, held)
 	}
 	return nil
+}
+
+// OwnCall returns the job for a model call that Palimpsest made itself, at a workspace's cost. It fills in
+// the fields that all such calls have in common.
+func OwnCall(call tenants.Exchange) Job {
+	call.ID, call.Client = uuid.Must(uuid.NewV7()), "palimpsest"
+	call.Status, call.Attempts = http.StatusOK, 1
+	call.Compression = string(pipeline.None)
+	call.Report = (&pipeline.Report{Compression: pipeline.None}).JSON()
+	call.NetMicroUSD = -call.CostMicroUSD
+	return Job{Exchange: &call}
 }

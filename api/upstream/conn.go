@@ -5,12 +5,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"palimpsest/tenants/guard"
 )
 
 // conn is a connection whose provider may answer and close before it has read the whole request. Bytes that
@@ -175,3 +179,24 @@ func (a *attempt) isUnread() bool {
 	conn, use := a.at()
 	return conn != nil && conn.isUnread(use)
 }
+
+// NewGuardedClient returns a client for addresses of a workspace other than providers. It only connects to
+// hosts that by allows. It follows no redirects and keeps no connections; timeout is for the whole request
+// with its answer.
+func NewGuardedClient(by *guard.Guard, timeout time.Duration) *http.Client {
+	transport := newTransport(newDialer(by.Control))
+	transport.DisableKeepAlives = true
+	return &http.Client{
+		Transport: transport, Timeout: timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// IsForbidden reports whether a request failed because a guarded client refuses its address.
+func IsForbidden(err error) bool {
+	return errors.Is(err, guard.ErrForbidden)
+}
+
+// IsPrivate reports whether a URL names this machine, or an address that a guarded client refuses. It doesn't
+// look names up.
+func IsPrivate(address *url.URL) bool { return isPrivate(address) }

@@ -1,5 +1,19 @@
 package client
 
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+)
+
 // Kind is the purpose of a request.
 type Kind string
 
@@ -139,4 +153,146 @@ func (c Class) Finalize(known Known) Class {
 	}
 	c.Confidence, c.Source = c.Marker.Confidence, c.Marker.Source
 	return c
+}
+
+// maxVersion limits the length of a client's version.
+const maxVersion = 32
+
+// Version returns the first version in a client's user agent, such as 2.1.330 of "claude-cli/2.1.330
+// (external, cli)"; "" if absent.
+func Version(headers http.Header) string {
+	for product := range strings.FieldsSeq(headers.Get("User-Agent")) {
+		_, version, found := strings.Cut(product, "/")
+		if !found || version == "" || version[0] < '0' || version[0] > '9' {
+			continue
+		}
+		end := strings.IndexFunc(version, func(r rune) bool {
+			return !strings.ContainsRune(".-+", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})
+		if end >= 0 {
+			version = version[:end]
+		}
+		return version[:min(len(version), maxVersion)]
+	}
+	return ""
+}
+
+// Carried is the recorded thread that palimpsest resume continued in a new conversation.
+type Carried struct {
+	Client  string // client of the recorded thread
+	Session uuid.UUID
+	Thread  uuid.UUID
+	Last    int // last message of the thread that was carried over
+}
+
+// carriedWords start the note in which palimpsest resume names the source of a conversation.
+const carriedWords = "Palimpsest carried this conversation over from "
+
+// carriedAmong is how many of a conversation's first messages may hold the note. Some clients put their own
+// messages before the typed text.
+const carriedAmong = 8
+
+// Note returns the text before the first message of a carried-over conversation. It is a reminder, so that it
+// does not become part of the conversation's title or identity.
+func (c Carried) Note() string {
+	return fmt.Sprintf(`<system-reminder>
+%s%s: session %s, thread %s, messages 0 to %d.
+Calls of tools that this client does not have stand in it as text, as [Tool call] and [Tool result]. Go on with the tools that you have, and do not write such text yourself.
+</system-reminder>`, carriedWords, c.Client, c.Session, c.Thread, c.Last)
+}
+
+// CarriedFrom returns the thread that a conversation was carried over from. known is false if it wasn't.
+func CarriedFrom(length int, message func(i int) (conversation.Message, error)) (carried Carried, known bool) {
+	for i := range min(length, carriedAmong) {
+		read, err := message(i)
+		if err != nil || read.Role != conversation.User {
+			continue
+		}
+		for j := range read.Blocks {
+			if carried, known = readCarried(read.Blocks[j].Text); known {
+				return carried, true
+			}
+		}
+	}
+	return Carried{}, false
+}
+
+func carriedForm() *regexp.Regexp {
+	const id = `([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`
+	return regexp.MustCompile(`^([a-z-]{1,30}): session ` + id + `, thread ` + id + `, messages 0 to (\d{1,9})\.`)
+}
+
+// readCarried reads the note in a text.
+func readCarried(text string) (Carried, bool) {
+	if !strings.Contains(text, carriedWords) {
+		return Carried{}, false
+	}
+	for _, reminder := range conversation.Reminders(text) {
+		rest, opens := strings.CutPrefix(strings.TrimSpace(reminder), carriedWords)
+		if !opens {
+			continue
+		}
+		if parts := carriedForm().FindStringSubmatch(rest); parts != nil {
+			last, _ := strconv.Atoi(parts[4]) // nine digits at most
+			return Carried{Client: parts[1], Session: uuid.MustParse(parts[2]), Thread: uuid.MustParse(parts[3]), Last: last}, true
+		}
+	}
+	return Carried{}, false
+}
+
+// maxName limits the name of a session or lane, in bytes. Longer values are ignored.
+const maxName = 255
+
+// sessionHeaders are the headers in which clients name their session, by priority.
+var sessionHeaders = [...]struct{ header, source string }{
+	{"X-Palimpsest-Session-Id", "x-palimpsest-session-id"},
+	{"X-Claude-Code-Session-Id", "x-claude-code-session-id"},
+	{"Session-Id", "session-id"},
+	{"Session_id", "session_id"},
+	{"Thread-Id", "thread-id"},
+	{"X-Session-Id", "x-session-id"},
+	{"X-Session-Affinity", "x-session-affinity"},
+	{"X-Litellm-Session-Id", "x-litellm-session-id"},
+	{"Helicone-Session-Id", "helicone-session-id"},
+}
+
+// Hint returns a request's information about its session: the first header that names one, otherwise the
+// body's own member, otherwise "lineage" as the source. It is for correlation only and never grants access.
+func Hint(headers http.Header, request wire.Request) session.Hint {
+	turn := readTurn(headers, nil)
+	hint := session.Hint{Lane: lane(headers, turn), Source: "lineage"}
+	for _, known := range sessionHeaders {
+		if value := headers.Get(known.header); isName(value) {
+			if turn.isTitle() && value == turn.session {
+				return hint // a thread for one question: its name would be that of a conversation
+			}
+			hint.Name, hint.Source = value, known.source
+			if from := turn.copied(); isName(from) && value == turn.session && isName(turn.thread) && (hint.Lane == "" || hint.Lane == turn.thread) {
+				hint.Name, hint.Lane, hint.Copied = from, turn.thread, true
+			}
+			return hint
+		}
+	}
+	if isName(request.SessionID) {
+		hint.Name, hint.Source = request.SessionID, request.SessionSource
+	}
+	return hint
+}
+
+// lane returns the client's name for a line of history other than the session's main one; "" for the main one
+// and without such a name.
+func lane(headers http.Header, turn turn) string {
+	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
+		if value := headers.Get(header); isName(value) {
+			return value
+		}
+	}
+	if turn.isBeside() && isName(turn.thread) {
+		return turn.thread
+	}
+	return ""
+}
+
+func isName(value string) bool {
+	return value != "" && len(value) <= maxName && strings.TrimSpace(value) != ""
 }

@@ -1,6 +1,9 @@
 package conversation
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // reminder is the tag around text that clients add to user messages and tool results, and later remove.
 const reminder = "system-reminder"
@@ -52,4 +55,96 @@ func withoutTag(text, tag string) string {
 	}
 	kept.WriteString(text)
 	return kept.String()
+}
+
+// delimiters escapes the opening and closing tags of elements with a meaning to models or clients: our own
+// blocks in a prompt, and the reminders of clients.
+var delimiters = strings.NewReplacer(
+	"<compaction-bridge-recovery", "&lt;compaction-bridge-recovery", "</compaction-bridge-recovery", "&lt;/compaction-bridge-recovery",
+	"<rehydrated-context", "&lt;rehydrated-context", "</rehydrated-context", "&lt;/rehydrated-context",
+	"<learned-patterns", "&lt;learned-patterns", "</learned-patterns", "&lt;/learned-patterns",
+	"<"+reminder, "&lt;"+reminder, "</"+reminder, "&lt;/"+reminder,
+)
+
+// Quoted returns text with escaped tags, so that it can't open or close one of our blocks.
+func Quoted(text string) string { return delimiters.Replace(text) }
+
+// noticeWords is how many of a notice's first words determine its kind.
+const noticeWords = 6
+
+// NoticeKinds returns the kinds of notices in a client's system message: the first words of its reminders,
+// without numbers, paths and names, and all other text unchanged. Two messages of the same kind report the
+// same thing at different times, such as the remaining tokens or the to-do list, so that the later one
+// replaces the earlier one.
+func NoticeKinds(message *Message) []string {
+	var kinds []string
+	for i := range message.Blocks {
+		text := message.Blocks[i].Text
+		for _, content := range Reminders(text) {
+			kinds = append(kinds, noticeKind(content))
+		}
+		if rest := strings.TrimSpace(WithoutReminders(text)); rest != "" {
+			kinds = append(kinds, rest)
+		}
+	}
+	return kinds
+}
+
+// Reminders returns the contents of a text's <system-reminder>…</system-reminder> parts.
+func Reminders(text string) []string {
+	var contents []string
+	for {
+		_, rest, found := strings.Cut(text, "<"+reminder+">")
+		content, behind, closed := strings.Cut(rest, "</"+reminder+">")
+		if !found || !closed {
+			return contents
+		}
+		contents = append(contents, content)
+		text = behind
+	}
+}
+
+// noticeKind returns a notice's opening tag, or the first proper words of its first line.
+func noticeKind(content string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
+	if tag, rest, closed := strings.Cut(line, ">"); closed && strings.HasPrefix(tag, "<") {
+		name, _, _ := strings.Cut(tag[1:], " ")
+		return "<" + name + "> " + firstWords(rest)
+	}
+	return firstWords(line)
+}
+
+// firstWords returns the first words of a line in lowercase, without words that differ between notices: those
+// with a digit, a slash or another sign.
+func firstWords(line string) string {
+	var kept []string
+	for word := range strings.FieldsSeq(strings.ToLower(line)) {
+		word = strings.TrimRight(word, ".,:;!?")
+		isWord := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '#' }) < 0
+		if word != "" && isWord && len(kept) < noticeWords {
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// WithoutHeader returns a text with its sender's name in place of the lines that Codex puts before a message
+// from one of its agents to another:
+//
+//	Message Type: FINAL_ANSWER
+//	Task name: /root
+//	Sender: /root/look
+//	Payload:
+//
+// Any other text is returned unchanged.
+func WithoutHeader(text string) string {
+	if !strings.HasPrefix(text, "Message Type: ") {
+		return text
+	}
+	header, said, found := strings.Cut(text, "\nPayload:\n")
+	_, sender, named := strings.Cut(header, "\nSender: ")
+	if !found || !named {
+		return text
+	}
+	return sender + ": " + said
 }

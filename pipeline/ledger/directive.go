@@ -7,8 +7,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// standing are the words that make a sentence of a person a standing order.
-var standing = cuesOf(
+// orderCues are the words that make a sentence of a person a standing order.
+var orderCues = cuesOf(
 	"must", "mustn't", "may not use", "may only", "you may not", "keep in mind", "keep that in mind", "keep this in mind", "bear in mind",
 	"don't forget", "do not forget", "from now on", "going forward", "prefer", "preferably",
 	"remember to", "under no circumstances", "at all times", "only use", "without asking me", "as a rule", "important to me", "important that", "matters to me",
@@ -95,7 +95,7 @@ func isDirective(sentence string) bool {
 	if ofMoments.in(low) || strings.HasSuffix(strings.TrimRight(low, ".!"), "prefer that") {
 		return false
 	}
-	if standing.in(low) || ever.in(low) && !describes(low) || isStated(low) {
+	if orderCues.in(low) || ever.in(low) && !describes(low) || isStated(low) {
 		return true
 	}
 	if tasks.in(low) && !strings.HasSuffix(low, "?") && !strings.Contains(low, " also ") && (tasks.starts(withoutAsides(low)) || eachCaseOf.in(low)) {

@@ -310,3 +310,10 @@ func newest[T any](entries []T, most int, place func(*T) Place) []T {
 	clear(entries[len(kept):])
 	return kept
 }
+
+// IsDirective reports whether a sentence that a person typed is a standing order, as
+// the ledger judges it.
+func IsDirective(sentence string) bool { return isDirective(sentence) }
+
+// IsDecision reports whether a sentence decides something, as the ledger judges it.
+func IsDecision(sentence string) bool { return isDecision(sentence) }

@@ -81,29 +81,29 @@ func (p *Preview) WithPrices(read func(ctx context.Context, workspace tenants.Wo
 // Compare compares two configs on the picked sessions of a workspace. The sessions may be up to
 // half a minute old.
 func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved, wanted pipeline.Config) (Comparison, error) {
-	standing, err := p.remembered(ctx, workspace, picked, saved)
+	saves, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil {
 		return Comparison{}, err
 	}
-	found := standing.found
+	found := saves.found
 	found.Wanted, found.WantedEach = found.Saved, found.SavedEach
 	if !reflect.DeepEqual(saved, wanted) {
-		found.WantedEach, err = p.run(ctx, workspace, wanted, standing.recorded, runtime.GOMAXPROCS(0))
+		found.WantedEach, err = p.run(ctx, workspace, wanted, saves.recorded, runtime.GOMAXPROCS(0))
 		found.Wanted = sum(found.WantedEach)
 	}
 	return found, err
 }
 
-// remembered returns the result of standing, up to half a minute old.
+// remembered returns the result of withSaved, up to half a minute old.
 func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
 	return p.known.Load(ctx, question(workspace, picked, saved), func(ctx context.Context) (known, error) {
-		return p.standing(ctx, workspace, picked, saved)
+		return p.withSaved(ctx, workspace, picked, saved)
 	})
 }
 
-// standing returns the sessions and their figures with the saved settings.
-func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
+// withSaved returns the sessions and their figures with the saved settings.
+func (p *Preview) withSaved(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	recorded, err := p.store.Recorded(ctx, workspace, picked)
 	if err != nil {
 		return known{}, err

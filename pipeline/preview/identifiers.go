@@ -50,13 +50,13 @@ type Identifiers struct {
 // Identifiers compares configs on the newest of the picked sessions whose text may be read. It
 // replays the originals, which takes longer than Compare. saved is the config of the workspace.
 func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
-	standing, err := p.remembered(ctx, workspace, picked, saved)
-	if err != nil || standing.found.IsSample {
+	saves, err := p.remembered(ctx, workspace, picked, saved)
+	if err != nil || saves.found.IsSample {
 		return Identifiers{Held: make([]int, len(configs))}, err
 	}
 	within, cancel := context.WithTimeout(ctx, texts.Within)
 	defer cancel()
-	found, err := p.identifiers(within, workspace, texts, standing.recorded, configs)
+	found, err := p.identifiers(within, workspace, texts, saves.recorded, configs)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = nil // the rest took too long
 	}

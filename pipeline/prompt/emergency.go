@@ -5,8 +5,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -186,4 +188,64 @@ func emergency(refused, shrunk pipeline.Report, said wire.Overflow) pipeline.Rep
 	shrunk.Events = append(append(events, refusal), shrunk.Events...)
 	shrunk.Compression = pipeline.Emergency
 	return shrunk
+}
+
+// Standing is the prompt that would have gone out without a new epoch. Since it extends the previous request,
+// the provider may have that part cached.
+type Standing struct {
+	Body   []byte
+	Beta   string // addition to the client's anthropic-beta header; "" if absent
+	Tokens int    // estimate, in the model's tokens
+}
+
+// Standing returns the prompt as it was before the modules worked on it. Its body may share the client's
+// memory, so call it before that memory is released.
+func (p *Prompt) Standing() Standing {
+	exchange := *p.Exchange
+	exchange.Projection = p.earlier.standing
+	stood := &Prompt{Exchange: &exchange, earlier: earlier{omits: p.earlier.omits, isLost: p.earlier.isLost}}
+	stood.seal(p.AsksUsage, nil)
+	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.earlier.standing)}
+}
+
+// warn adds the warnings of a prompt's lane to its report. A warning is repeated in every report for as long
+// as it applies. Its event is from the exchange in which the problem arose; for a loss, from the first one
+// that detects it.
+func (w *Writer) warn(prompt *Prompt) {
+	exchange, lane := prompt.Exchange, prompt.Lane
+	if lane == nil || exchange.Projection == nil {
+		return
+	}
+	report := &exchange.Report
+	epochs, isEpoch := exchange.Projection.Number, report.Archived > 0
+	say := func(warning, reason string, isNew bool, counts map[string]int) {
+		report.Warnings = append(report.Warnings, warning)
+		if isNew {
+			report.Events = append(report.Events, pipeline.ReportEntry{Module: ipc.Name, Type: "warning", Reason: reason, Counts: counts})
+		}
+	}
+	if after := pipeline.SettingsOf[ipc.Config](exchange.Config).WarnsAfter(); after > 0 && epochs >= after {
+		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
+	}
+	if isTruncated(report) {
+		w.Tracker.Truncated(lane.ID, epochs)
+	}
+	balance := w.Tracker.Balance(lane.ID)
+	if balance.Truncated == epochs {
+		say(cost.NoticeTruncated, cost.NoticeTruncated, isEpoch, nil)
+	}
+	isLoss := balance.IsLoss()
+	if isNew := w.Tracker.Warned(lane.ID, isLoss); isLoss {
+		say(cost.NoticeLoss, cost.NoticeLoss, isNew, map[string]int{"net_microusd": int(balance.Net)})
+	}
+}
+
+// isTruncated reports whether an epoch has just truncated the prompt.
+func isTruncated(report *pipeline.Report) bool {
+	for _, event := range report.Events {
+		if event.Type == "truncated" {
+			return true
+		}
+	}
+	return false
 }

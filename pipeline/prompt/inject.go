@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 )
 
@@ -24,8 +24,6 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	if len(fresh) == 0 {
 		return
 	}
-	// Inserts that make the prompt longer come last, since only they may be withdrawn.
-	slices.SortStableFunc(fresh, func(a, b session.Insert) int { return cmp.Compare(order(&a), order(&b)) })
 	durable := slices.Clone(fresh)
 	for i := range durable {
 		durable[i].Number = lane.NextInsert() + i
@@ -44,18 +42,10 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 		return
 	}
 	copy(fresh, durable)
-	prompt.fresh, prompt.Archived = pipeline.WithoutPointers(durable), prompt.Archived+update.Bytes()
+	prompt.fresh, prompt.Archived = durable, prompt.Archived+update.Bytes()
 	lane.Keep(durable)
 	lane.Arrived(0, len(exchange.Digests))
 	w.Resolver.Committed(lane)
-}
-
-// order returns the position of a new insert among those of its request: pointers first.
-func order(insert *session.Insert) int {
-	if insert.IsPointer() {
-		return 0
-	}
-	return 1
 }
 
 // withdraw removes a refused prompt's new inserts from the prompt and its lane. It returns false if there are
@@ -98,4 +88,49 @@ func injectedBy(report *pipeline.Report, refused pipeline.Report) {
 			report.Modules[i].Outcome = pipeline.Applied
 		}
 	}
+}
+
+// Update returns the request's addition to its session: the messages not yet on their way to the
+// archive. Their bytes share the body's memory. The prompt must have a lane, and the caller must report to it
+// whether they have Arrived or are Lost.
+func (p *Prompt) Update(now time.Time) session.Update {
+	return p.update(now, p.Lane.HandOver(len(p.Exchange.Digests)))
+}
+
+// Announce begins to notify other processes of the position and time of a client's request.
+func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.Announced {
+	if prompt.Lane == nil {
+		return session.Announced{}
+	}
+	exchange, lane, position := prompt.Exchange, prompt.Lane, len(prompt.Exchange.Digests)
+	update := lane.Place(exchange.Scope, now)
+	update.Position, update.Head = position, exchange.Chain[position]
+	if lane.Kind != session.Side && lane.Archived() == 0 { // a new session is listed from now on
+		update.Title, update.Client, update.Model = title(exchange), client, exchange.Request.Model
+	}
+	return w.Resolver.Announce(update)
+}
+
+// update returns the request's addition to its session, with its messages from index from on.
+func (p *Prompt) update(now time.Time, from int) session.Update {
+	exchange, lane := p.Exchange, p.Lane
+	position := len(exchange.Digests)
+	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
+	update.Position, update.Head, update.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
+	if lane.Kind != session.Side && !isTitled(exchange.Digests[:min(from, position)]) {
+		update.Title = title(exchange)
+	}
+	if from < position {
+		update.Links = exchange.Chain[from : position+1]
+	}
+	for i := from; i < position; i++ {
+		digest := exchange.Digests[i]
+		raw, found := exchange.Kept(i)
+		update.Redacted = session.Sum(update.Redacted, found)
+		update.Entries = append(update.Entries, archive.Entry{
+			Index: i, Hash: exchange.KeptHash(i), Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
+		})
+	}
+	p.Redacted = session.Sum(p.Redacted, update.Redacted)
+	return update
 }

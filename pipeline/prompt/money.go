@@ -52,7 +52,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	}
 	opened.before, opened.exchange.Shared = w.before(prompt)
 	if opened.before == nil && !prompt.earlier.heat.At.IsZero() {
-		opened.before, opened.exchange.Shared = felt(prompt)
+		opened.before, opened.exchange.Shared = ownRecord(prompt)
 	}
 	if opened.before != nil && opened.key != uuid.Nil && opened.before.Key != uuid.Nil && opened.before.Key != opened.key {
 		opened.before = nil // the cache of another account
@@ -120,9 +120,9 @@ func refreshed(last cost.Cached, heat session.CacheState) *cost.Cached {
 	return &last
 }
 
-// felt returns the lane's own record of its last prompt, for a process that has seen none of its answers. It
+// ownRecord returns the lane's own record of its last prompt, for a process that has seen none of its answers. It
 // has no record of the parts before the messages.
-func felt(prompt *Prompt) (*cost.Cached, int) {
+func ownRecord(prompt *Prompt) (*cost.Cached, int) {
 	heat := prompt.earlier.heat
 	last := &cost.Cached{
 		Prompt: cost.Prompt{

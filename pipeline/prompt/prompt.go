@@ -353,7 +353,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	if exchange.Request.ReadOnly == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)
-		exchange.TakeOver(lane.Inserts(exchange.Chain))
+		exchange.Inserts = lane.Inserts(exchange.Chain)
 	} else {
 		prompt.earlier.omits = len(lane.Inserts(exchange.Chain)) > 0
 	}

@@ -12,7 +12,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -82,7 +81,6 @@ func TestNothingWithPersonalDataIsStored(t *testing.T) {
 			t.Parallel()
 			memory := session.NewMemory()
 			b := newBenchWith(t, memory, format, 8_000)
-			pipeline.Change[ipc.Config](&b.config).Repeats = ipc.RepeatsPoint
 			b.writer.Redactor = func(context.Context, tenants.WorkspaceID) (pipeline.Redact, error) { return mask, nil }
 			counted := 0
 			var last []byte

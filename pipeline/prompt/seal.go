@@ -2,10 +2,13 @@ package prompt
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
@@ -115,4 +118,36 @@ func markLast(codec wire.Codec, messages json.RawMessage, ttl string) json.RawMe
 	last := list.Element(list.Len() - 1)
 	head := messages[:len(messages)-len(last)]
 	return append(slices.Clip(head), codec.Mark(last, ttl)...)
+}
+
+// guarded runs find, which finds a prompt's lane and decides its projection. After a panic outside the
+// modules, the prompt goes out with the projection from before, and its session is not recorded.
+func (p *Prompt) guarded(find func()) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		exchange := p.Exchange
+		fell := "original"
+		exchange.Projection = p.earlier.standing
+		if p.earlier.standing != nil {
+			fell = fmt.Sprintf("projection %d", p.earlier.standing.Number)
+		}
+		exchange.Inserts = slices.DeleteFunc(slices.Clone(exchange.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
+		p.Lane, p.Trial, p.fresh = nil, nil, nil
+		exchange.Report = exchange.Standing()
+		exchange.Report.Events = []pipeline.ReportEntry{{
+			Module: "prompt", Type: "failed", Reason: fmt.Sprintf("panicked: %v", value), FellBackTo: fell,
+		}}
+	}()
+	find()
+}
+
+// rehearse runs the pipeline on a copy of an exchange and returns the report. It neither stores the result
+// nor changes the lane.
+func (w *Writer) rehearse(ctx context.Context, exchange pipeline.Exchange) *pipeline.Report {
+	exchange.Committer = pipeline.Forgetful{}
+	w.Chain.Process(ctx, &exchange)
+	return &exchange.Report
 }

@@ -2,6 +2,9 @@ package session
 
 import (
 	"sync"
+	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -75,4 +78,26 @@ func (h *history) links(messages []conversation.Digest) (chain []conversation.Ha
 		h.identities, h.chain = identities, chain
 	}
 	return chain[: len(messages)+1 : len(messages)+1], grown
+}
+
+// MaxInstructions bounds the instructions of an Order, in characters.
+const MaxInstructions = 2000
+
+// Order asks for an epoch at a lane's next request, regardless of the prompt's size.
+type Order struct {
+	At           time.Time // zero without a request
+	By           uuid.UUID // member or API key
+	Instructions string    // what to keep or leave out; "" if unspecified
+}
+
+// Order returns the order for the lane's next epoch, or nil. An order waits until an epoch has been made or
+// an attempt has failed.
+func (l *Lane) Order() *Order {
+	if l.order.At.IsZero() || l.order.At.Before(l.Attempts().At) {
+		return nil
+	}
+	if n := len(l.projections); n > 0 && !l.projections[n-1].At.Before(l.order.At) {
+		return nil
+	}
+	return &l.order
 }

@@ -11,24 +11,15 @@ const InSystem = -1
 
 // Insert is text that a module has put into a lane's prompt. It stays in its place, with the same bytes,
 // until an epoch folds its message.
-//
-// An insert with a Block is a pointer: it replaces a tool result whose content another message also holds. It
-// is removed, and the result restored, as soon as that other message is no longer sent unchanged.
 type Insert struct {
 	Number  int               `json:"number"`  // in its lane, from 1; 0 if new in this request and not durable yet
 	Message int               `json:"message"` // message of the client's list that it is appended to as a separate block; InSystem for behind the client's system prompt
 	Chain   conversation.Hash `json:"chain"`   // link of the history after that message; the root's for InSystem
 	Module  string            `json:"module"`  // "rehydrator", "compaction-bridge", "patterns"
 	Text    string            `json:"text"`
-	Tokens  int               `json:"tokens"`          // o200k tokens that it adds to the prompt; negative for a pointer
+	Tokens  int               `json:"tokens"`          // o200k tokens that it adds to the prompt
 	Items   []string          `json:"items,omitempty"` // its items, for pages, headers and deduplication: pointers, pattern ids, …
-
-	Block  int `json:"block,omitempty"`  // block of the message, from 1, that Text replaces; 0 if Text is a separate block
-	Source int `json:"source,omitempty"` // with a Block, the message that holds the content left out
 }
-
-// IsPointer reports whether the insert replaces a tool result.
-func (i *Insert) IsPointer() bool { return i.Block > 0 }
 
 // Count returns the number of its items, at least 1.
 func (i *Insert) Count() int { return max(1, len(i.Items)) }
@@ -40,11 +31,8 @@ func (i *Insert) stands(chain []conversation.Hash) bool {
 }
 
 // Stands reports whether the insert is in a prompt with projection, which may be nil. It is not if its
-// message is rendered, nor if it is a pointer at a rendered message.
+// message is rendered.
 func (i *Insert) Stands(projection *Projection) bool {
-	if i.IsPointer() && !projection.Keeps(i.Source) {
-		return false
-	}
 	return i.Message == InSystem || projection.Keeps(i.Message)
 }
 
@@ -81,10 +69,10 @@ type inserted struct {
 
 // Inserts returns the lane's inserts that belong to the history with the links of chain, in the order of
 // their creation. The caller must not change them.
-func (i *inserted) Inserts(chain []conversation.Hash) []Insert { return standing(i.inserts, chain) }
+func (i *inserted) Inserts(chain []conversation.Hash) []Insert { return ofHistory(i.inserts, chain) }
 
-// standing returns the inserts that belong to a history.
-func standing(inserts []Insert, chain []conversation.Hash) []Insert {
+// ofHistory returns the inserts that belong to a history.
+func ofHistory(inserts []Insert, chain []conversation.Hash) []Insert {
 	for i := range inserts {
 		if inserts[i].stands(chain) {
 			continue

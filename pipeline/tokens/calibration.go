@@ -17,7 +17,7 @@ const (
 	leastHeard = 0.2 // bounds of accepted reports
 	mostHeard  = 8.0
 
-	maxLearnt    = 20_000
+	maxLearned   = 20_000
 	maxModelName = 200
 )
 
@@ -81,7 +81,7 @@ func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estima
 
 // makeRoom drops a factor if there are too many; it will be learned again.
 func (c *Calibration) makeRoom() {
-	if len(c.factors) < maxLearnt {
+	if len(c.factors) < maxLearned {
 		return
 	}
 	for subject := range c.factors {

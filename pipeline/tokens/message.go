@@ -22,7 +22,7 @@ const (
 const ToolInstructions = 260
 
 // Message estimates the tokens of a message. The first 512 KiB of its texts, calls and results are counted
-// exactly, the rest of them roughly. Other content is estimated as in media.go, sealed.go and readable.go.
+// exactly, the rest of them roughly. Other content is estimated as in media.go and counter.go.
 // Base64 of media never counts as text.
 func (c *Counter) Message(message conversation.Message) int { return c.newTally().message(message) }
 

@@ -96,9 +96,6 @@ type Request struct {
 	// ThinkingFirst means that a tool loop at the end of the history must begin with thinking.
 	ThinkingFirst bool
 
-	// TakesOut means that the request allows the provider to remove earlier tool results from the prompt.
-	TakesOut bool
-
 	// ReadOnly is the reason why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); "" if it may be edited.
 	ReadOnly string

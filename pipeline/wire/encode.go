@@ -2,7 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -44,4 +47,59 @@ func comesFrom(block, sent *conversation.Block) bool {
 		return bytes.Equal(block.Raw, sent.Raw)
 	}
 	return block.ID != ""
+}
+
+// IsPlainText reports whether a message's content is only text: a string, or an array of parts of the given
+// types whose only members are type, text, and those in more.
+func IsPlainText(content json.RawMessage, types []string, more ...string) bool {
+	if _, ok := String(content); ok {
+		return true
+	}
+	if len(content) == 0 || content[0] != '[' {
+		return false
+	}
+	for _, part := range Elements(content) {
+		if !slices.Contains(types, Text(part, "type")) {
+			return false
+		}
+		for name := range Members(part) {
+			if member := string(name); member != "type" && member != "text" && !slices.Contains(more, member) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TextsOf returns a string member of each object in an array, in order.
+func TextsOf(array json.RawMessage, member string) []string {
+	var texts []string
+	for _, element := range Elements(array) {
+		texts = append(texts, Text(element, member))
+	}
+	return texts
+}
+
+// DecodedSize returns the decoded size of a base64 text, in bytes.
+func DecodedSize(base64 string) int {
+	base64 = strings.TrimRight(base64, "=")
+	return len(base64) * 3 / 4
+}
+
+// DataURL returns the MIME type of a data URL and the size of its content in bytes; otherwise and 0 for any
+// other URL.
+func DataURL(url, otherwise string) (mediaType string, size int) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return otherwise, 0
+	}
+	head, data, _ := strings.Cut(rest, ",")
+	mediaType, _, _ = strings.Cut(head, ";")
+	if mediaType == "" {
+		mediaType = otherwise
+	}
+	if strings.HasSuffix(head, ";base64") {
+		return mediaType, DecodedSize(data)
+	}
+	return mediaType, len(data)
 }

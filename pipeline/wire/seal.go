@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -165,4 +166,95 @@ func (e *Envelope) appendTextList(out []byte, pieces []Piece) []byte {
 		out = append(out, '}')
 	}
 	return append(out, ']')
+}
+
+// Question is a request that Palimpsest itself sends to a model.
+type Question struct {
+	Model     string // the provider's name for it
+	System    string
+	User      string
+	MaxOutput int // tokens
+
+	// Effort is the model's lowest reasoning effort ("low"), for formats with such a setting; "" omits it.
+	Effort string
+
+	// NoThinking turns thinking off, for formats that can do so.
+	NoThinking bool
+
+	// Compatible means that the provider did not make the model. Therefore its server may support only older
+	// members of the API.
+	Compatible bool
+}
+
+// Repetition is a request that sends archived messages again. Other parts of the client's request are not
+// archived.
+type Repetition struct {
+	Model     string
+	Stream    bool
+	MaxOutput int      // tokens, for formats that require a limit
+	Tools     []string // names of the tools that the messages call
+	Messages  []json.RawMessage
+}
+
+// TextMessage is a message that holds one text.
+type TextMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// EncodeBody returns a body as JSON, without escapes that only HTML needs.
+func EncodeBody[T any](body T) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}
+
+// MemberUse is the role of a body's member in the reuse of an answer.
+type MemberUse int
+
+// The roles of a member.
+const (
+	Unknown      MemberUse = iota // not listed, so the request's answer is not reused
+	Counts                        // changes the answer
+	Formatting                    // does not affect the answer
+	Conversation                  // holds the conversation
+	Tools                         // holds the tools
+	System                        // holds the system prompt
+)
+
+// Reuse holds the conditions under which an answer of a format may be reused for an equal request.
+type Reuse struct {
+	// Member returns the role of a body's member. Unknown members may refer to data that only the provider
+	// has: a thread, a container, a connector.
+	Member func(name string) MemberUse
+
+	// Ends are the stop reasons of a complete answer.
+	Ends []string
+
+	// Requirements are the required values of some members, in the order of the checks.
+	Requirements []Requirement
+
+	// SystemInList means that system messages are part of the conversation.
+	SystemInList bool
+
+	// ItemType is the optional type of a message; "" if messages have no type.
+	ItemType string
+
+	// TextType is the type of a block equivalent to a string.
+	TextType string
+
+	// ClientTools are the types of the tools that clients run. "" is a tool without a type.
+	ClientTools []string
+}
+
+// Requirement is a member's required value for the reuse of an answer.
+type Requirement struct {
+	Member  string
+	Value   string // JSON without white space
+	Present bool   // it must be present; otherwise it may also be absent or null
+	Stored  bool   // otherwise the provider stores the answer
 }

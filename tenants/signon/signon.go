@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // Callback is the path to which identity providers redirect.
@@ -274,4 +277,41 @@ func (s *Service) checkIssuer(issuer string) error {
 		return tenants.Invalid{Field: "issuer", Message: "must begin with https://"}
 	}
 	return nil
+}
+
+const (
+	askTimeout = 10 * time.Second
+	maxAnswer  = 1 << 20 // bytes read of an answer
+)
+
+// NewClient returns a client for identity providers, limited to the addresses that by allows: 10 seconds for
+// an answer of at most 1 MiB, no redirects.
+func NewClient(by *guard.Guard) *http.Client {
+	dialer := &net.Dialer{Timeout: askTimeout, Control: by.Control}
+	return &http.Client{
+		Timeout: askTimeout,
+		Transport: bounded{&http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: askTimeout, ResponseHeaderTimeout: askTimeout, IdleConnTimeout: askTimeout,
+			MaxResponseHeaderBytes: maxAnswer, ForceAttemptHTTP2: true,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// bounded truncates answers.
+type bounded struct{ transport *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.transport.RoundTrip(request)
+	if err == nil {
+		response.Body = body{io.LimitReader(response.Body, maxAnswer), response.Body}
+	}
+	return response, err
+}
+
+// body is the beginning of an answer.
+type body struct {
+	io.Reader
+	io.Closer
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -135,4 +136,109 @@ func (db Data) RedactionCounts(ctx context.Context, workspace tenants.WorkspaceI
 		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
 	})
 	return counts, batchdb.Wrapf(err, "counts of what was redacted in workspace %s", workspace)
+}
+
+// holder is a person who holds an API key or asks to read. It has their role in a workspace, "" for
+// non-members, and the workspace's reading rights by role.
+type holder struct {
+	Person       uuid.UUID
+	Role         string
+	ManagersRead string
+	MembersRead  string
+	ViewersRead  string
+	Owner        uuid.UUID // the first owner of the workspace; set by personBehind only
+}
+
+const memberColumns = `coalesce(m.role, '') AS role, w.managers_read, w.members_read, w.viewers_read`
+
+func (m holder) role() tenants.Role { return tenants.Role(m.Role) }
+
+// reads returns the reading rights of the person now. Every path to text must check this.
+func (m holder) reads() tenants.Reads {
+	return tenants.TextPolicy{
+		Managers: tenants.Reads(m.ManagersRead), Members: tenants.Reads(m.MembersRead), Viewers: tenants.Reads(m.ViewersRead),
+	}.For(m.role())
+}
+
+// rights returns the rights of the person's keys.
+func (m holder) rights() tenants.KeyRights {
+	return tenants.KeyRights{Reads: m.reads()}
+}
+
+// memberOf returns a person as a member of a workspace.
+func memberOf(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (holder, error) {
+	found := holder{Person: person}
+	err := tx.Raw(`SELECT m.user_id AS person, `+memberColumns+`
+		FROM members m JOIN workspaces w ON w.workspace_id = m.workspace_id
+		WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, person).Scan(&found).Error
+	return found, err
+}
+
+// personBehind returns the person responsible for an API key, or the zero holder if absent. For a key that
+// another key created, it follows that key to its person. start may also be a person.
+func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (holder, error) {
+	var found []holder
+	err := tx.Raw(`WITH RECURSIVE behind (person) AS (
+			SELECT ?::uuid
+			UNION
+			SELECT coalesce(k.person_id, k.created_by) FROM behind b JOIN api_keys k ON k.workspace_id = ? AND k.id = b.person)
+		SELECT b.person, `+memberColumns+`,
+			(SELECT o.user_id FROM members o WHERE o.workspace_id = w.workspace_id AND o.role = 'owner' ORDER BY o.created_at, o.user_id LIMIT 1) AS owner
+		FROM behind b JOIN workspaces w ON w.workspace_id = ?
+		LEFT JOIN members m ON m.workspace_id = ? AND m.user_id = b.person
+		WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.workspace_id = ? AND k.id = b.person)`,
+		start, workspace, workspace, workspace, workspace).Scan(&found).Error
+	if err != nil || len(found) == 0 {
+		return holder{}, err
+	}
+	return found[0], nil
+}
+
+// Reader returns a person's reading rights for a workspace's text, which are empty for non-members.
+func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
+	var reader tenants.Reader
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		member, err := memberOf(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		reader, err = readerOf(tx, workspace, member)
+		return err
+	})
+	return reader, batchdb.Wrapf(err, "what %s may read", user)
+}
+
+// KeyReader returns the reading rights of a presented API key.
+func (db Data) KeyReader(ctx context.Context, key tenants.APIKey) (tenants.Reader, error) {
+	var reader tenants.Reader
+	err := db.inTenant(ctx, key.Workspace, func(tx *gorm.DB) error {
+		behind, err := memberOf(tx, key.Workspace, key.Person)
+		if err != nil {
+			return err
+		}
+		if reader, err = readerOf(tx, key.Workspace, behind); err != nil || key.CreatedBy == key.Person {
+			return err
+		}
+		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
+		if err != nil {
+			return err
+		}
+		created, err := readerOf(tx, key.Workspace, creator)
+		reader = reader.And(created)
+		return err
+	})
+	return reader, batchdb.Wrapf(err, "what API key %s may read", key.ID)
+}
+
+// readerOf returns a member's reading rights.
+func readerOf(tx *gorm.DB, workspace tenants.WorkspaceID, member holder) (reader tenants.Reader, err error) {
+	switch member.reads() {
+	case tenants.ReadsAll:
+		reader.All = true
+	case tenants.ReadsOwn:
+		reader.Own = true
+		err = tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, member.Person).Scan(&reader.Keys).Error
+	case tenants.ReadsNone:
+	}
+	return reader, err
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -294,3 +296,69 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// NewestOf returns the newest exchanges of each session, at most most, the newest first. It reads only the
+// data for charts: size, window, levels, status and compression.
+func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error) {
+	const statement = `SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
+		FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (
+			SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
+			FROM exchanges WHERE workspace_id = ? AND session_id = s.id ORDER BY at DESC, id DESC LIMIT ?) e`
+	texts := make([]string, len(sessions))
+	for i, id := range sessions {
+		texts[i] = id.String()
+	}
+	var rows []exchangeRow
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(statement, "{"+strings.Join(texts, ",")+"}", workspace, most).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("newest exchanges of %d sessions: %w", len(sessions), err)
+	}
+	newest := make(map[uuid.UUID][]tenants.Exchange, len(sessions))
+	for i := range rows {
+		newest[rows[i].SessionID] = append(newest[rows[i].SessionID], rows[i].toExchange())
+	}
+	return newest, nil
+}
+
+// Joined runs fn with a tenant's transaction as a pgx.Tx, for libraries that need pgx. fn must not commit or
+// roll it back.
+func (db *DB) Joined(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error {
+	return db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		t, err := transactionOf(tx)
+		if err != nil {
+			return err
+		}
+		return t.join(ctx, fn)
+	})
+}
+
+// join runs fn with the transaction as a pgx.Tx, after sending its beginning to the server.
+func (t *transaction) join(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	if err := t.Send(ctx); err != nil {
+		return err
+	}
+	return t.Raw(func(any) error { return fn(joined{t.below}) })
+}
+
+// joined is a transaction that its opener ends.
+type joined struct{ connection }
+
+// connection is the name under which joined embeds it, because pgx.Tx has a method Conn.
+type connection = *pgx.Conn
+
+// Begin implements pgx.Tx. Nested transactions are not supported.
+func (joined) Begin(context.Context) (pgx.Tx, error) { return nil, errNotOurs }
+
+// Commit implements pgx.Tx.
+func (joined) Commit(context.Context) error { return errNotOurs }
+
+// Rollback implements pgx.Tx.
+func (joined) Rollback(context.Context) error { return errNotOurs }
+
+// LargeObjects implements pgx.Tx. Palimpsest does not use large objects.
+func (joined) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
+
+// Conn implements pgx.Tx.
+func (j joined) Conn() *pgx.Conn { return j.connection }

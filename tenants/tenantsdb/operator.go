@@ -113,8 +113,8 @@ func claimOperator(tx *gorm.DB) (isFirst bool, err error) {
 	return isFirst, nil
 }
 
-// standing adds to an API key whether the operator has suspended its workspace, and whether it is verified.
-func standing(tx *gorm.DB, key tenants.APIKey) (tenants.APIKey, error) {
+// withRestraint adds to an API key whether the operator has suspended its workspace, and whether it is verified.
+func withRestraint(tx *gorm.DB, key tenants.APIKey) (tenants.APIKey, error) {
 	var found struct{ Suspended, Verified bool }
 	err := tx.Raw("SELECT suspended, verified FROM workspace_standing(?)", key.Workspace).Scan(&found).Error
 	key.Suspended, key.Unverified = found.Suspended, !found.Verified

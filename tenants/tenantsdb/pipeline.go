@@ -187,3 +187,17 @@ func (r pipelineRow) toPipelineConfig() tenants.PipelineConfig {
 		SavedBy: r.SavedBy, SavedAt: r.SavedAt,
 	}
 }
+
+// ProxySettings holds the workspace settings that the proxy reads and learns. ProviderKeys and ModelWindows
+// have methods of the same name, so they are embedded under other names.
+type ProxySettings struct {
+	Data
+	Pipelines
+	providerKeys
+	modelWindows
+}
+
+type (
+	providerKeys = ProviderKeys
+	modelWindows = ModelWindows
+)

@@ -1,13 +1,19 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
@@ -219,4 +225,183 @@ func (r *pointRow) toTotals() (tenants.Totals, error) {
 		return tenants.Totals{}, err
 	}
 	return tenants.Totals{Usage: r.Sums, Overhead: measured.overhead()}, nil
+}
+
+// tagSums returns the sums that are kept of tags: those that the API shows.
+func tagSums() []sums.Sum {
+	return slices.DeleteFunc(sums.Of[tenants.Usage](), func(sum sums.Sum) bool { return sum.JSON == "-" })
+}
+
+// tagUsage returns the usage of a workspace by the values of a tag, the ones with most tokens first. The last
+// row, without a label, sums up requests without the tag, so that all rows add up to the whole.
+func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, name string, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
+	if filter.Client != "" || filter.Model != "" {
+		return nil, tenants.Invalid{Field: "by", Message: "cannot be a tag together with client or model: tags are added up by API key only"}
+	}
+	all := tagSums()
+	selected := sums.SQL(all, "coalesce(sum(%), 0)::bigint AS %", ", ")
+	filter = filter.Aligned()
+	var rows []struct {
+		Row usageRow `gorm:"embedded"`
+
+		Tagged bool
+	}
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		whole := rollups(tx, workspace, filter, day, filter.IsPart()).Select(selected)
+		parts := within(tx.Table("tag_sums_now").Where("workspace_id = ? AND name = ?", workspace, name), filter, day)
+		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + selected).Group("value")
+		// One statement: both are of the same moment.
+		return tx.Raw("SELECT * FROM (SELECT false AS tagged, '' AS label, w.* FROM (?) w UNION ALL SELECT true, p.* FROM (?) p) u"+ //nolint:unqueryvet // both select
+			" ORDER BY tagged, tokens_before DESC, exchanges DESC, label", whole, parts).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, batchdb.Wrapf(err, "usage of workspace %s by tag %s", workspace, name)
+	}
+	split, rest := make([]tenants.UsageRow, 0, len(rows)), tenants.Usage{}
+	for i := range rows {
+		row := &rows[i].Row
+		if !rows[i].Tagged {
+			rest = row.Sums
+			continue
+		}
+		split = append(split, tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums})
+		for _, sum := range all {
+			sum.Add(&rest, -sum.In(&row.Sums))
+		}
+	}
+	if rest != (tenants.Usage{}) {
+		split = append(split, tenants.UsageRow{Usage: rest})
+	}
+	return split, nil
+}
+
+const (
+	firstBucket = 32 * time.Microsecond // smaller values are in bucket 0
+	perDoubling = 8                     // buckets, from there on
+)
+
+// histogram counts exchanges by the bucket of their overhead, as the database's overhead_bucket defines it:
+// bucket i begins at 32 µs · 2^((i−1)/8), bucket 0 at 0.
+type histogram []int64
+
+// parseHistograms returns the sum of histograms in the form "0,3,1;2". A month may have thousands.
+func parseHistograms(text string) (histogram, error) {
+	var sum histogram
+	bucket, count := 0, int64(0)
+	for i := range len(text) + 1 {
+		if i < len(text) && text[i] >= '0' && text[i] <= '9' {
+			count = 10*count + int64(text[i]-'0')
+			continue
+		}
+		if i < len(text) && text[i] != ',' && text[i] != ';' {
+			return nil, fmt.Errorf("histogram of overheads: %q at %d", text[i], i)
+		}
+		if bucket == len(sum) {
+			sum = append(sum, 0)
+		}
+		sum[bucket] += count
+		bucket, count = bucket+1, 0
+		if i < len(text) && text[i] == ';' {
+			bucket = 0
+		}
+	}
+	return sum, nil
+}
+
+// overhead returns the histogram's Overhead.
+func (h histogram) overhead() tenants.Overhead {
+	measured := int64(0)
+	for _, count := range h {
+		measured += count
+	}
+	return tenants.Overhead{P50: h.quantile(0.50, measured), P99: h.quantile(0.99, measured), Measured: measured}
+}
+
+// quantile returns the middle of the bucket of the nearest rank: its geometric mean, which deviates by a
+// factor of at most 2^(1/16) = 1.044.
+func (h histogram) quantile(part float64, measured int64) time.Duration {
+	rank := int64(math.Ceil(part * float64(measured)))
+	for i, count := range h {
+		if rank -= count; rank > 0 || count == 0 {
+			continue
+		}
+		if i == 0 {
+			return firstBucket / 2
+		}
+		return time.Duration(float64(firstBucket) * math.Exp2((float64(i)-0.5)/perDoubling))
+	}
+	return 0
+}
+
+// Balance returns the cost, savings and misses of a workspace's exchanges for a filter, aligned; the cause
+// with most missed tokens comes first.
+func (db Usage) Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error) {
+	row := map[string]any{}
+	filter = filter.Aligned()
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		columns := []string{"edited", "cost_microusd", "net_microusd"}
+		for _, of := range missColumns() {
+			columns = append(columns, of.column, of.column+"_tokens")
+		}
+		for i := range columns {
+			columns[i] = "coalesce(sum(" + columns[i] + "), 0)::bigint AS " + columns[i]
+		}
+		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(strings.Join(columns, ", ")).Take(&row).Error
+	})
+	if err != nil {
+		return tenants.Balance{}, fmt.Errorf("balance of workspace %s: %w", workspace, err)
+	}
+	sum := func(column string) int64 { n, _ := row[column].(int64); return n }
+	balance := tenants.Balance{Edited: sum("edited"), CostMicroUSD: sum("cost_microusd"), NetMicroUSD: sum("net_microusd")}
+	for _, of := range missColumns() {
+		if count := sum(of.column); count > 0 {
+			balance.Misses = append(balance.Misses, tenants.Misses{Cause: of.cause, Count: count, Tokens: sum(of.column + "_tokens")})
+		}
+	}
+	slices.SortFunc(balance.Misses, func(a, b tenants.Misses) int {
+		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
+	})
+	return balance, nil
+}
+
+// missColumns names the causes of cache misses, and their columns: requests, and with _tokens their tokens.
+func missColumns() []struct{ cause, column string } {
+	return []struct{ cause, column string }{
+		{"ttl_expiry", "ttl_expiry"}, {"prefix_change_ours", "change_ours"}, {"prefix_change_client", "change_client"},
+		{"cold_start", "cold_start"}, {"provider", "evicted"},
+	}
+}
+
+// AnsweredAgain counts a workspace's exchanges since a time that were answered with a provider's earlier
+// answer, without asking a provider.
+func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error) {
+	var hits int64
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND attempts = 0 AND status < 400", workspace, since, since).
+			Where("report->>'cache' IN ('hit', 'semantic-hit')").Count(&hits).Error
+	})
+	return hits, batchdb.Wrapf(err, "answers given again in workspace %s", workspace)
+}
+
+// FoldSums adds all workspaces' records since the last fold to their sums and meters. Recorders only append,
+// so that they do not wait for each other's rows. Readers add unfolded records to the sums, so that a fold
+// does not change their results. A workspace whose fold fails is left for the next one.
+func (db Usage) FoldSums(ctx context.Context) error {
+	var workspaces []tenants.WorkspaceID
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT workspace_id FROM rollup_deltas UNION SELECT workspace_id FROM usage_meter_deltas ORDER BY 1").Scan(&workspaces).Error
+	})
+	if err != nil {
+		return fmt.Errorf("list workspaces with sums to fold: %w", err)
+	}
+	var failures []error
+	for _, workspace := range workspaces {
+		err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+			return tx.Exec("SELECT fold_sums(?), fold_tag_sums(?)", workspace, workspace).Error
+		})
+		if err != nil {
+			failures = append(failures, fmt.Errorf("fold sums of workspace %s: %w", workspace, err))
+		}
+	}
+	return errors.Join(failures...)
 }

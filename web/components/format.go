@@ -1,6 +1,7 @@
 package components
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,7 +10,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
+	"palimpsest/web/render"
 )
 
 // Count formats a number with thousands separators: "1,284".
@@ -238,4 +241,58 @@ func Capitalize(text string) string {
 		return ""
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+type zoneKey struct{}
+
+// WithZone sets the time zone in which moments and days are rendered; the default is UTC. Moments name the
+// zone.
+func WithZone(ctx context.Context, zone *time.Location) context.Context {
+	return context.WithValue(ctx, zoneKey{}, zone)
+}
+
+// Zone returns the reader's time zone, or UTC if unknown.
+func Zone(ctx context.Context) *time.Location {
+	if zone, is := ctx.Value(zoneKey{}).(*time.Location); is {
+		return zone
+	}
+	return time.UTC
+}
+
+// MomentIn formats a moment in a time zone, with the zone: "21 Nov 2026, 11:01:07 CET".
+func MomentIn(at time.Time, zone *time.Location) string {
+	return at.In(zone).Format("2 Jan 2006, 15:04:05 MST")
+}
+
+// DayIn formats a moment's day in a time zone: "21 Nov 2026".
+func DayIn(at time.Time, zone *time.Location) string { return at.In(zone).Format("2 Jan 2006") }
+
+// MissName returns a short name of a cost.Cause, the reason for a provider cache miss, or "–" without one.
+func MissName(cause string) string {
+	switch cost.Cause(cause) {
+	case cost.None:
+		return "–"
+	case cost.TTLExpiry:
+		return "expired"
+	case cost.PrefixChangeOurs:
+		return "our edit"
+	case cost.PrefixChangeClient:
+		return "client’s edit"
+	case cost.ColdStart:
+		return "first request"
+	default:
+		return "provider"
+	}
+}
+
+// EndUser returns an end user's name: the application's own id if known, otherwise the beginning of its hash,
+// or "" for "".
+func EndUser(name, hash string) string {
+	switch {
+	case name != "":
+		return render.Visible(name)
+	case hash == "":
+		return ""
+	}
+	return "end user " + hash[:min(len(hash), 8)]
 }

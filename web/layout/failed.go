@@ -38,3 +38,27 @@ func FormStatus(c echo.Context, err error) int {
 	}
 	return 0
 }
+
+// demoKey is the request's key for the demo notice.
+const demoKey = "palimpsest.demo"
+
+// WithDemo makes the response's page say that its data was made up and, without a login, how to log in.
+func WithDemo(c echo.Context, logIn string) { c.Set(demoKey, logIn) }
+
+// demoOf returns how to log in to a demo; "" if this is not one.
+func demoOf(c echo.Context) string {
+	logIn, _ := c.Get(demoKey).(string)
+	return logIn
+}
+
+// mailsKey is the request's key for the notice that mails are kept here.
+const mailsKey = "palimpsest.mails"
+
+// WithMailsKept makes the response's page tell where to read unsent mails, because no mail server is
+// configured.
+func WithMailsKept(c echo.Context) { c.Set(mailsKey, true) }
+
+func areMailsKept(c echo.Context) bool {
+	kept, _ := c.Get(mailsKey).(bool)
+	return kept
+}

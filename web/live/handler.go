@@ -59,7 +59,7 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 	defer beats.Stop()
 	checked := time.Now()
 	for {
-		var found news
+		var found pending
 		select {
 		case <-c.Request().Context().Done():
 			return nil
@@ -86,8 +86,8 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 	}
 }
 
-// event writes news as events, or as a comment without any.
-func (n news) event() string {
+// event writes them as events, or as a comment without any.
+func (n pending) event() string {
 	switch {
 	case n.missed:
 		return "event: missed\ndata:\n\n"

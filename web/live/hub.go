@@ -122,17 +122,17 @@ func (h *Hub) forget(workspace tenants.WorkspaceID, one *stream) {
 	h.open--
 }
 
-// news is a stream's pending events.
-type news struct {
+// pending is a stream's events that are not sent yet.
+type pending struct {
 	exchanges       int
 	missed, recheck bool
 }
 
 // take returns and clears a stream's pending events.
-func (h *Hub) take(one *stream) news {
+func (h *Hub) take(one *stream) pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found := news{exchanges: one.exchanges, missed: one.missed, recheck: one.recheck}
+	found := pending{exchanges: one.exchanges, missed: one.missed, recheck: one.recheck}
 	one.exchanges, one.missed, one.recheck = 0, false, false
 	return found
 }

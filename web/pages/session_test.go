@@ -423,53 +423,6 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	}
 }
 
-// A result that an earlier one has said stands beside its pointer, as what an epoch has
-// shortened does, and comes as it was once the earlier one is compressed.
-func TestAPointerStandsBesideItsOriginal(t *testing.T) {
-	t.Parallel()
-	person, talk, overview := compressed(t)
-	lane, covered := laneOf(t, person, overview.ID), projection(t, person, overview.ID).Covers
-	var results []int
-	for i, message := range talk.Messages(talk.Steps() - 1) {
-		if i >= covered && strings.Contains(string(message), `"tool_result"`) {
-			results = append(results, i)
-		}
-	}
-	if len(results) < 3 {
-		t.Fatalf("%d results behind the projection", len(results))
-	}
-	first, second, third := results[0], results[1], results[2]
-	seen := session.Update{
-		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
-		Session: overview.ID, Lane: lane, At: time.Now(), Messages: session.Messages{Position: third + 1},
-	}
-	err := person.Sessions.Inject(t.Context(), seen, []session.Insert{
-		{Number: 1, Message: second, Module: "ipc", Text: "[= lines 1–80] <b>and more</b>", Tokens: -40, Block: 1, Source: first},
-		{Number: 2, Message: third, Module: "ipc", Text: "points at what is gone", Tokens: -40, Block: 1, Source: 0},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(second))
-	sent := page.TestID("sent")
-	if !strings.Contains(sent, "[= lines 1–80] <b>and more</b>") || !strings.Contains(sent, "Text repeated from message "+itoa(first)+" is sent as a pointer") {
-		t.Errorf("sent: %q", short(sent))
-	}
-	if original := page.TestID("original"); original == "" || strings.Contains(original, "[= lines 1–80]") {
-		t.Errorf("original: %q", short(original))
-	}
-	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "said before") || !strings.Contains(row, "→") {
-		t.Errorf("the row is %q", row)
-	}
-	if diff := person.Get("/sessions/" + overview.ID.String() + "?view=diff&m=" + itoa(second)).TestID("diff"); !strings.Contains(diff, "only sent: [= lines 1–80]") {
-		t.Errorf("the difference is %q", short(diff))
-	}
-	gone := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(third))
-	if sent := gone.TestID("sent"); !strings.Contains(sent, "Unchanged, byte for byte") || strings.Contains(sent, "points at what is gone") {
-		t.Errorf("a pointer at what is compressed: %q", short(sent))
-	}
-}
-
 func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
 	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)

@@ -95,12 +95,12 @@ func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 		return isOld || len(hit.Matched) == 0
 	})
 	slices.SortStableFunc(hits, func(a, b archive.Hit) int {
-		return cmp.Or(cmp.Compare(elsewhere(of, a), elsewhere(of, b)), cmp.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(otherLane(of, a), otherLane(of, b)), cmp.Compare(a.From, b.From))
 	})
 	found := make([]foundHit, len(hits))
 	for i := range hits {
 		lane := hits[i].Lane
-		isHere := elsewhere(of, hits[i]) == ""
+		isHere := otherLane(of, hits[i]) == ""
 		if isHere {
 			lane = of.lane.ID
 		}
@@ -112,8 +112,8 @@ func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 	return found
 }
 
-// elsewhere returns the lane of a hit; "" if the open lane has the message.
-func elsewhere(of subject, hit archive.Hit) string {
+// otherLane returns the lane of a hit; "" if the open lane has the message.
+func otherLane(of subject, hit archive.Hit) string {
 	if of.holds(hit.Lane, hit.To-1) {
 		return ""
 	}

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
@@ -40,7 +38,6 @@ type pane struct {
 	AsItCame   bool // the original was sent unchanged, byte for byte
 	Inserts    []insert
 	SharedWith string // messages that share one text with the row, including its own: "a–b"; "" if it has its own
-	Sources    string // targets of the row's pointers: "4, 17"; "" if absent
 
 	Tokens, SentTokens int
 	Raw                bool
@@ -156,26 +153,18 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	if err := r.originals(ctx, chosen, asked, &p); err != nil {
 		return pane{}, err
 	}
-	var pointers []*session.Insert
 	for _, put := range r.insertsOf(chosen) {
-		if put.IsPointer() {
-			pointers = append(pointers, &put)
-			continue
-		}
 		shown := insert{Module: put.Module, Where: "after the message", Tokens: r.sizes.scaled(put.Tokens), Text: text{Blocks: []block{newBlock("", render.Plain, "", put.Text)}}, IsBehind: true}
 		if put.Message == session.InSystem {
 			shown.Where, shown.IsBehind = "after the system prompt", false
 		}
 		p.Inserts = append(p.Inserts, shown)
 	}
-	if len(pointers) > 0 {
-		p.AsItCame, p.Sources = false, sourcesOf(pointers)
-	}
 	if p.AsItCame {
 		draw(&p)
 		return p, nil
 	}
-	if err := r.whatWent(ctx, chosen, pointers, &p); err != nil {
+	if err := r.sent(chosen, &p); err != nil {
 		return pane{}, err
 	}
 	if p.Diff {
@@ -186,37 +175,6 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	}
 	draw(&p)
 	return p, nil
-}
-
-// whatWent reads the text sent for the row: a message with pointers in it, or an epoch's rendering.
-func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.Insert, p *pane) error {
-	if len(pointers) == 0 {
-		return r.sent(chosen, p)
-	}
-	if len(p.Originals) == 0 {
-		return nil // the pane shows that it is missing or damaged
-	}
-	entry, err := r.archive.Original(ctx, r.workspace, r.lane.ID, chosen.From)
-	if err != nil {
-		return err
-	}
-	raw, err := pipeline.WithPointers(r.codec, entry.Raw, pointers)
-	if err != nil {
-		return err
-	}
-	p.Sent = append(p.Sent, r.text(raw, p.Raw).unrendered(p.Originals))
-	return nil
-}
-
-// sourcesOf lists the pointers' target messages.
-func sourcesOf(pointers []*session.Insert) string {
-	var sources []string
-	for _, pointer := range pointers {
-		if source := strconv.Itoa(pointer.Source); !slices.Contains(sources, source) {
-			sources = append(sources, source)
-		}
-	}
-	return strings.Join(sources, ", ")
 }
 
 // originals reads the row's messages; of a run, the first few or those from the requested offset.

@@ -316,11 +316,7 @@ func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entr
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message) {
 	row.Pinned = r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
-		what := " + " + insert.Module
-		if insert.IsPointer() {
-			what = " · said before"
-		}
-		if !strings.Contains(row.PutIn, what) {
+		if what := " + " + insert.Module; !strings.Contains(row.PutIn, what) {
 			row.PutIn += what
 		}
 	}

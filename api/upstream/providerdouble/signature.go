@@ -191,18 +191,18 @@ func bindingOf(prefix chain, before string) []byte {
 	return append(bytes.Clone(prefix[:chainSize]), last[:chainSize]...)
 }
 
-// standing is the verdict on a thinking block.
-type standing int
+// verdict is the judgment on a thinking block.
+type verdict int
 
 const (
-	genuine standing = iota
+	genuine verdict = iota
 	tampered
 	misplaced // genuine, but signed for another prefix
 )
 
 // judge checks a block against its signature. first says that it is the first thinking; otherwise before is
 // the signature of the thinking before it.
-func (s *Signer) judge(b *block, prefix chain, before string, first bool) standing {
+func (s *Signer) judge(b *block, prefix chain, before string, first bool) verdict {
 	if b.kind == "redacted_thinking" {
 		return s.judgeRedacted(b.signature, prefix, before, first)
 	}
@@ -236,7 +236,7 @@ func (s *Signer) judge(b *block, prefix chain, before string, first bool) standi
 }
 
 // judgeRedacted checks hidden thinking, bound or not.
-func (s *Signer) judgeRedacted(data string, prefix chain, before string, first bool) standing {
+func (s *Signer) judgeRedacted(data string, prefix chain, before string, first bool) verdict {
 	hidden, err := base64.StdEncoding.DecodeString(data)
 	const bound = 1 + 2*chainSize + chainSize + sha256.Size
 	if err != nil || len(hidden) != bound || hidden[0] != boundSignature {
@@ -263,7 +263,7 @@ func (s *Signer) redactBound(text string, prefix chain, before string) string {
 }
 
 // judgeSealed checks redacted thinking and encrypted reasoning.
-func (s *Signer) judgeSealed(data string) standing {
+func (s *Signer) judgeSealed(data string) verdict {
 	if s.isTrusted("", data) {
 		return genuine
 	}

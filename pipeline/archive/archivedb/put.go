@@ -2,12 +2,15 @@ package archivedb
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
@@ -253,4 +256,106 @@ func (r *entryRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
 		workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
 	return batchdb.Wrapf(err, "store archive manifest")
+}
+
+// encoding is the form in which an object's bytes are stored. The values, combined with sealed, are stored in
+// the database.
+type encoding int16
+
+const (
+	plain encoding = 0
+	zstd1 encoding = 1
+)
+
+const (
+	// smallest is the size in bytes below which compression only adds a header.
+	smallest = 64
+	// maxUnpacked bounds the unpacked size of one object, in bytes.
+	maxUnpacked = 64 << 20
+)
+
+// packer compresses messages, and unpacks and verifies them. It is safe for concurrent use.
+type packer struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+func newPacker() packer {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	if err != nil {
+		panic(fmt.Sprintf("archivedb: zstd encoder: %v", err))
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
+	if err != nil {
+		panic(fmt.Sprintf("archivedb: zstd decoder: %v", err))
+	}
+	return packer{encoder: encoder, decoder: decoder}
+}
+
+// pack returns a message in its stored form: compressed if that makes it smaller.
+func (p packer) pack(raw []byte) (encoding, []byte) {
+	if len(raw) < smallest {
+		return plain, raw
+	}
+	packed := p.encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2))
+	if len(packed) >= len(raw) {
+		return plain, raw
+	}
+	return zstd1, packed
+}
+
+// unpack returns the stored message, verified by its hash.
+func (p packer) unpack(form encoding, stored []byte, hash conversation.Hash, size int) ([]byte, error) {
+	raw := stored
+	switch form {
+	case plain: // stored uncompressed
+	case zstd1:
+		unpacked, err := p.decoder.DecodeAll(stored, make([]byte, 0, size))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", archive.ErrDamaged, err)
+		}
+		raw = unpacked
+	default:
+		return nil, fmt.Errorf("%w: unknown encoding %d", archive.ErrDamaged, form)
+	}
+	if sha256.Sum256(raw) != hash {
+		return nil, archive.ErrDamaged
+	}
+	return raw, nil
+}
+
+// sealed is added to an encoding if the encoded bytes are sealed. All stored ones are.
+const sealed encoding = 2
+
+// Prepare opens the key of a workspace. Call it before a transaction that stores or reads messages, so that
+// no transaction waits for another.
+func (d *DB) Prepare(ctx context.Context, workspace tenants.WorkspaceID) error {
+	_, err := d.keys.Key(ctx, workspace)
+	return err
+}
+
+// seal seals a packed message.
+func seal(key *archive.Key, form encoding, packed []byte, hash conversation.Hash) (encoding, []byte) {
+	form |= sealed
+	return form, key.Seal(objectAbout(form, hash), packed)
+}
+
+// restore returns the stored message, opened and verified by its hash.
+func (p packer) restore(key *archive.Key, form encoding, stored []byte, hash conversation.Hash, size int) ([]byte, error) {
+	packed, err := key.Open(objectAbout(form, hash), stored)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", archive.ErrDamaged, err)
+	}
+	return p.unpack(form&^sealed, packed, hash, size)
+}
+
+// objectAbout is the associated data of a sealed message, besides its workspace.
+func objectAbout(form encoding, hash conversation.Hash) []byte {
+	return append(append([]byte("object "), byte(form)), hash[:]...) //nolint:gosec // 2 and 3
+}
+
+// segmentName returns the name of a segment in a bucket. It contains a keyed hash, so that the database alone
+// does not reveal which object it is.
+func segmentName(key *archive.Key, workspace tenants.WorkspaceID, id uuid.UUID) string {
+	return workspace.String() + "/" + hex.EncodeToString(key.Proof(append([]byte("segment name "), id[:]...)))
 }

@@ -247,3 +247,160 @@ func (r *Runner) options(job jobs.Job, priority int) *river.InsertOpts {
 
 // Interface guard.
 var _ jobs.Queue = (*Runner)(nil)
+
+const (
+	crowdEvery = time.Minute
+	// crowdFirst and crowdSecond are how many jobs of a kind a workspace may enqueue per minute before its
+	// next jobs have a lower priority than those of other workspaces.
+	crowdFirst  = 8
+	crowdSecond = 64
+
+	maxCrowds = 10_000 // counted workspaces
+)
+
+// crowds counts the jobs of each workspace, so that a flood of jobs from one workspace waits behind the few
+// of others. River takes the jobs of a queue by priority.
+type crowds struct {
+	mu    sync.Mutex
+	since time.Time
+	jobs  map[crowd]int
+}
+
+type crowd struct {
+	kind      jobs.Kind
+	workspace tenants.WorkspaceID
+}
+
+// priority counts a job and returns its priority: 1 goes first, 3 last.
+func (c *crowds) priority(kind jobs.Kind, workspace tenants.WorkspaceID, now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs == nil || now.Sub(c.since) >= crowdEvery || len(c.jobs) >= maxCrowds {
+		c.since, c.jobs = now, map[crowd]int{}
+	}
+	of := crowd{kind, workspace}
+	c.jobs[of]++
+	switch count := c.jobs[of]; {
+	case count <= crowdFirst:
+		return 1
+	case count <= crowdSecond:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// Forget deletes the jobs of a workspace, including finished ones. It leaves running jobs: River's retention
+// removes their rows.
+func (r *Runner) Forget(ctx context.Context, workspace tenants.WorkspaceID) error {
+	_, err := r.config.Pool.Exec(ctx, "DELETE FROM "+schema+".river_job WHERE args->>'workspace' = $1 AND state <> 'running'", workspace.String())
+	if err != nil {
+		return fmt.Errorf("forget jobs of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
+
+// quiet returns a log for River's own messages, warnings and above. Workers log failed jobs themselves.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(fromWarnings{log.Handler()}) }
+
+type fromWarnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h fromWarnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h fromWarnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return fromWarnings{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h fromWarnings) WithGroup(name string) slog.Handler {
+	return fromWarnings{h.Handler.WithGroup(name)}
+}
+
+// shared is work that all processes share.
+type shared struct {
+	*worker
+
+	pace jobs.Interval
+	wake <-chan struct{}
+}
+
+// Share registers work that every process with jobs does at a pace, and once at its start. The work itself
+// must make sure that no two processes handle the same item. A failed pass is not retried before the next one
+// is due.
+func (r *Runner) Share(kind jobs.Kind, pace jobs.Interval, timeout time.Duration, do func(ctx context.Context) error) {
+	r.config.Metrics.known(kind)
+	wake := make(chan struct{}, 1)
+	r.passes[kind], r.wakes[kind] = do, wake
+	r.shared = append(r.shared, shared{pace: pace, wake: wake, worker: &worker{
+		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Timeout: timeout},
+		do: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error { return do(ctx) },
+	}})
+}
+
+// startLoops starts the loops for shared work and for wakes. The returned function stops them: it waits a
+// while for passes to end, then cancels them.
+func (r *Runner) startLoops() (stop func()) {
+	taking, noMore := context.WithCancel(context.Background())
+	working, end := context.WithCancel(context.Background())
+	var passes sync.WaitGroup
+	for _, work := range r.shared {
+		passes.Go(func() { work.loop(taking, working) })
+	}
+	for kind := range r.passes {
+		if _, kept := r.queues[string(kind)]; kept {
+			passes.Go(func() { r.loopWoken(taking, kind) })
+		}
+	}
+	return func() {
+		noMore()
+		ending := time.AfterFunc(softStop, end)
+		passes.Wait()
+		ending.Stop()
+		end()
+	}
+}
+
+// loop runs passes until taking ends.
+func (s *shared) loop(taking, working context.Context) {
+	for taking.Err() == nil {
+		s.pass(working)
+		s.rest(taking)
+	}
+}
+
+// rest returns once the next pass is due, or ctx ends.
+func (s *shared) rest(ctx context.Context) {
+	least, most := time.NewTimer(s.pace.Least), time.NewTimer(s.pace.Most)
+	defer least.Stop()
+	defer most.Stop()
+	select {
+	case <-least.C:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-s.wake:
+	case <-most.C:
+	case <-ctx.Done():
+	}
+}
+
+func (s *shared) pass(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Timeout)
+	defer cancel()
+	began := s.runner.config.Now()
+	err := s.protected(ctx, args{kind: s.kind})
+	s.tell(ctx, err)
+	switch {
+	case err == nil:
+		s.ended(done, began)
+	case ctx.Err() == context.Canceled:
+		s.ended(givenBack, began)
+	default:
+		s.ended(failed, began)
+	}
+}

@@ -74,8 +74,7 @@ type Config struct {
 	// MinContext is the size in tokens up to which TriggerBreakEven leaves prompts unchanged.
 	MinContext int `json:"minContext" yaml:"minContext"`
 
-	// Repeats chooses how to treat a tool result that repeats an earlier one: RepeatsKeep or
-	// RepeatsPoint.
+	// Repeats has no effect; stored configs hold it.
 	Repeats string `json:"repeats" yaml:"repeats"`
 }
 
@@ -97,7 +96,7 @@ func DefaultConfig() Config {
 		WarnAfterEpochs:   3,
 		Trigger:           TriggerWindow,
 		MinContext:        50_000,
-		Repeats:           RepeatsKeep,
+		Repeats:           "keep",
 	}
 }
 
@@ -129,15 +128,6 @@ const (
 	// TriggerBreakEven acts as soon as the cost of reading removable content has reached the cost
 	// of the epoch.
 	TriggerBreakEven = "break-even"
-)
-
-// The values of Repeats: how to treat lines of a new tool result that an earlier one in the prompt
-// has.
-const (
-	// RepeatsKeep leaves them unchanged.
-	RepeatsKeep = "keep"
-	// RepeatsPoint replaces them by a pointer to the earlier result.
-	RepeatsPoint = "point"
 )
 
 // OtherTrigger returns the other one of the two triggers.

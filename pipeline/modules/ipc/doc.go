@@ -102,7 +102,6 @@
 //
 // # Besides the epochs
 //
-// A new tool result that repeats an earlier one may become a pointer to it (repeats.go). Plan
-// plans the epoch of a quiet lane ahead (ahead.go), and Notes returns a history at L2 and L3 as
+// Plan plans the epoch of a quiet lane ahead (ahead.go), and Notes returns a history at L2 and L3 as
 // text, for a client that asks for a summary (notes.go).
 package ipc

@@ -45,14 +45,11 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 }
 
 // addedTo returns the o200k tokens of the inserts at each message. They count with messages that
-// stay unchanged; any change to a message drops them. The savings of pointers do not count in a
-// plan because the epoch may remove their targets.
+// stay unchanged; any change to a message drops them.
 func addedTo(exchange *pipeline.View) map[int]int {
 	added := map[int]int{}
 	for i := range exchange.Inserts {
-		if insert := &exchange.Inserts[i]; !insert.IsPointer() {
-			added[insert.Message] += insert.Tokens
-		}
+		added[exchange.Inserts[i].Message] += exchange.Inserts[i].Tokens
 	}
 	return added
 }

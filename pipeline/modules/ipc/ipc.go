@@ -42,10 +42,6 @@ func (*Module) Name() string { return Name }
 // worth its price; otherwise the exchange keeps its projection.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	config, draft := configOf(exchange), exchange.Draft(Name)
-	if err := m.point(draft); err != nil {
-		return nil, fmt.Errorf("look for results that were said before: %w", err)
-	}
-	exchange = &draft.View // with the pointers
 	switch {
 	case exchange.Request.ReadOnly != "":
 		draft.Report.Compression = pipeline.Bypassed

@@ -131,9 +131,9 @@ func details() []pipeline.Setting {
 			Name: "blockTokens", IsRare: true, Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100", Hint: "A higher value keeps more lines about the oldest turns.",
 		}),
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
-			Name: "repeats", IsRare: true, Label: "Repeated results",
-			Hint:    "Point: lines of a new tool result become a pointer if an earlier result in the prompt has them word for word. Results of reading and editing files stay whole.",
-			Options: []pipeline.Option{{Value: RepeatsKeep, Label: "Keep"}, {Value: RepeatsPoint, Label: "Point"}},
+			Name: "repeats", Label: "Repeated results",
+			Reserved: "A tool result that repeats an earlier one goes out whole.",
+			Options:  []pipeline.Option{{Value: "keep", Label: "Keep"}, {Value: "point", Label: "Point"}},
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.ObservationMasking }, pipeline.Setting{
 			Name: "observationMasking", IsRare: true, Label: "Placeholder for tool results at L1", Hint: "On: a placeholder replaces the result. Off: its first 200 characters stay.",

@@ -48,11 +48,11 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	if room <= 0 || from == len(exchange.Digests) {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
-	news, err := read(exchange, from)
+	added, err := read(exchange, from)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(exchange, known, news, from)
+	chosen, err := choose(exchange, known, added, from)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func newFrom(exchange *pipeline.View) int {
 	return from
 }
 
-// news is the content of new messages.
-type news struct {
+// newText is the content of new messages.
+type newText struct {
 	typed   string   // by the person
 	results []string // of tools
 }
 
 // read reads the messages from index from on.
-func read(exchange *pipeline.View, from int) (news, error) {
-	var found news
+func read(exchange *pipeline.View, from int) (newText, error) {
+	var found newText
 	var typed strings.Builder
 	for i := from; i < len(exchange.Digests); i++ {
 		if !exchange.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
@@ -106,7 +106,7 @@ func read(exchange *pipeline.View, from int) (news, error) {
 		}
 		message, err := exchange.Message(i)
 		if err != nil {
-			return news{}, err
+			return newText{}, err
 		}
 		for j := range message.Blocks {
 			switch block := &message.Blocks[j]; {
@@ -125,7 +125,7 @@ func read(exchange *pipeline.View, from int) (news, error) {
 }
 
 // choose returns the patterns that are relevant to new messages, those that name an error first.
-func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pattern, error) {
+func choose(exchange *pipeline.View, known *index, found newText, from int) ([]*Pattern, error) {
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
 		for _, p := range known.naming(text) {
@@ -141,7 +141,7 @@ func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pat
 	if err != nil || !first {
 		return chosen, err
 	}
-	return append(chosen, known.standing(found.typed)...), nil
+	return append(chosen, known.relevant(found.typed)...), nil
 }
 
 // isFirst reports whether no person has typed anything before message from.

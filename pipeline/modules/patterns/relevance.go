@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // The limits of the text that is searched.
@@ -48,10 +50,10 @@ func newIndex(approved []Pattern) *index {
 	return x
 }
 
-// standing returns the patterns that are relevant to typed text, the most relevant first.
-func (x *index) standing(typed string) []*Pattern {
+// relevant returns the patterns that are relevant to typed text, the most relevant first.
+func (x *index) relevant(typed string) []*Pattern {
 	if len(typed) > typedBytes {
-		typed = typed[:cut(typed, typedBytes)]
+		typed = conversation.Cut(typed, typedBytes)
 	}
 	words := map[string]bool{}
 	for _, word := range Words(typed) {

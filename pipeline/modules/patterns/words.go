@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // signatureBytes are how much of a line makes its signature.
@@ -52,10 +54,10 @@ func Forbids(text string) bool {
 // distinctive.
 func Signature(line string) string {
 	if len(line) > 16*signatureBytes {
-		line = line[:cut(line, 16*signatureBytes)]
+		line = conversation.Cut(line, 16*signatureBytes)
 	}
 	line = strings.Join(strings.Fields(line), " ")
-	line = strings.ToLower(line[:cut(line, signatureBytes)])
+	line = strings.ToLower(conversation.Cut(line, signatureBytes))
 	if !namesError(line) {
 		return ""
 	}
@@ -80,7 +82,7 @@ func Signature(line string) string {
 		return ""
 	}
 	signature := strings.Join(fields, " ")
-	return signature[:cut(signature, MaxOfTerm)]
+	return conversation.Cut(signature, MaxOfTerm)
 }
 
 // namesError reports whether a line in lower case is about a failure.
@@ -176,17 +178,6 @@ func stem(word string) string {
 		return strings.TrimSuffix(short, "e")
 	}
 	return strings.TrimSuffix(word, "e")
-}
-
-// cut moves a cut at most so many bytes into a text back to the beginning of a rune.
-func cut(text string, at int) int {
-	if len(text) <= at {
-		return len(text)
-	}
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return at
 }
 
 // set makes a set of the words in a line, with and without their endings.

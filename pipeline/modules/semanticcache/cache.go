@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/spans"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
 
@@ -155,4 +159,53 @@ func (c *Cache) find(ctx context.Context, report *pipeline.Report, asked *Lookup
 	c.known.Set(asked.key, entry)
 	asked.hit(report, entry)
 	return nil
+}
+
+// Entry is a kept answer.
+type Entry struct {
+	Key         Key
+	Answer      []byte // as the provider sent it, a stream as a stream
+	ContentType string
+	Model       string
+	At          time.Time // when it was kept
+	AskedAt     time.Time // when its request came
+	EndUser     string    // who asked, as session.EndUserID names them; "" if unknown
+
+	// MicroUSD is the cost of the original exchange, in millionths of a US dollar.
+	MicroUSD int64
+}
+
+// Size returns the entry's size towards its workspace's limit, in bytes.
+func (e *Entry) Size() int { return len(e.Answer) }
+
+// MaxAnswer is the largest answer to keep, in bytes as the provider sent it.
+const MaxAnswer = 256 << 10
+
+// Answered is a finished answer.
+type Answered struct {
+	Rules      wire.Reuse // of its format
+	Complete   bool       // it reached its regular end
+	StopReason string     // as the provider names it
+	Messages   []conversation.Message
+}
+
+// IsKept reports whether an answer may be given again: it is complete, has text and no tool call,
+// and neither the provider nor a limit cut it short.
+func (a Answered) IsKept() bool {
+	if !a.Complete || !slices.Contains(a.Rules.Ends, a.StopReason) || len(a.Messages) == 0 {
+		return false
+	}
+	says := false
+	for _, message := range a.Messages {
+		for _, block := range message.Blocks {
+			switch block.Kind {
+			case conversation.Text:
+				says = says || strings.TrimSpace(block.Text) != ""
+			case conversation.Thinking:
+			default:
+				return false
+			}
+		}
+	}
+	return says
 }

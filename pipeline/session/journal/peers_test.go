@@ -204,5 +204,5 @@ func TestInsertsAreFoundByOtherProcesses(t *testing.T) {
 }
 
 func insertOf(number int) session.Insert {
-	return session.Insert{Number: number, Message: 2, Chain: conversation.Hash{byte(number)}, Module: "rehydrator", Text: secret, Tokens: -3, Items: []string{"§1"}, Block: 1, Source: 1}
+	return session.Insert{Number: number, Message: 2, Chain: conversation.Hash{byte(number)}, Module: "rehydrator", Text: secret, Tokens: -3, Items: []string{"§1"}}
 }

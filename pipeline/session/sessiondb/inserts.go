@@ -31,13 +31,13 @@ const (
 			FROM line l` + sqlParent + `
 			WHERE l.fork_insert > 0
 		)
-		SELECT i.number, i.message, i.chain, i.module, i.tokens, i.sealed, i.lane_id, i.block, i.source
+		SELECT i.number, i.message, i.chain, i.module, i.tokens, i.sealed, i.lane_id, i.block
 		FROM line l CROSS JOIN LATERAL (
-			SELECT number, message, chain, module, tokens, sealed, lane_id, block, source FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
+			SELECT number, message, chain, module, tokens, sealed, lane_id, block FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
 		) i
 		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
-	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, sealed, block, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, sealed)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
@@ -103,18 +103,23 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lan
 		return err
 	}
 	_, err = tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlInsert, workspace, lane, insert.Number, insert.Message,
-		insert.Chain[:], insert.Module, insert.Tokens, sealed, insert.Block, insert.Source)
+		insert.Chain[:], insert.Module, insert.Tokens, sealed)
 	return err
 }
 
-// insertsOf reads a lane's inserts by number. taken is the number of the newest inherited one.
+// insertsOf reads a lane's inserts by number. taken is the number of the newest one that is inherited or left out.
 func insertsOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var insert session.Insert
 		var chain, sealed []byte
 		var owner uuid.UUID
-		if err := row.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Tokens, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
+		var block int
+		if err := row.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Tokens, &sealed, &owner, &block); err != nil {
 			return err
+		}
+		if block > 0 { // a pointer of an earlier version, in place of a tool result
+			taken = insert.Number
+			return nil
 		}
 		if len(chain) != len(conversation.Hash{}) {
 			return fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))

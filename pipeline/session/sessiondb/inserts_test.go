@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"palimpsest/pipeline/session"
 )
@@ -27,9 +28,7 @@ func TestInsertsAreReadWithTheirLane(t *testing.T) {
 	c := f.conversationOf(3)
 	bare := c.insert(2, session.InSystem, "line\r\n\u2028 \"é\" \U0001f600")
 	bare.Items = nil
-	pointer := c.insert(3, 2, "[= lines 1–9]")
-	pointer.Tokens, pointer.Block, pointer.Source = -900, 2, 1
-	inserts := []session.Insert{c.insert(1, 2, "[recovered]"), bare, pointer}
+	inserts := []session.Insert{c.insert(1, 2, "[recovered]"), bare}
 	if err := f.store.Inject(t.Context(), c.update(), inserts); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +45,26 @@ func TestInsertsAreReadWithTheirLane(t *testing.T) {
 	}
 	if got := c.find(t).Inserts; !reflect.DeepEqual(got, inserts[:1]) {
 		t.Errorf("after a withdrawal %+v", got)
+	}
+}
+
+// A pointer of an earlier version, in place of a tool result, is left out, and its number is not given again.
+func TestPointersOfEarlierVersionsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(3)
+	if err := f.store.Inject(t.Context(), c.update(), []session.Insert{c.insert(1, 2, "[recovered]")}); err != nil {
+		t.Fatal(err)
+	}
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Exec(`INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, sealed, block, source)
+			SELECT workspace_id, lane_id, 2, message, chain, 'ipc', -9, sealed, 1, 0 FROM lane_inserts WHERE workspace_id = ?`, f.scope.Workspace).Error
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := c.find(t); len(found.Inserts) != 1 || found.Inserts[0].Number != 1 || found.Taken != 2 {
+		t.Errorf("found %+v, %d taken, want the first alone and 2 taken", found.Inserts, found.Taken)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -240,4 +241,22 @@ func sorted[K comparable, V any](byKey map[K]*V, compare func(a, b *V) int) []V 
 		values[i] = *row
 	}
 	return values
+}
+
+// storable returns text in a form that a text column accepts: valid UTF-8 without NUL.
+func storable(text string) string {
+	if strings.ContainsRune(text, 0) {
+		text = strings.ReplaceAll(text, "\x00", "")
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// pattern returns an ILIKE pattern for text anywhere.
+func pattern(text string) string {
+	return "%" + prefix(text)
+}
+
+// prefix returns a LIKE pattern for values that begin with a text.
+func prefix(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(storable(text)) + "%"
 }

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"strings"
 
 	"palimpsest/pipeline/wire"
 )
@@ -17,7 +16,6 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_tokens"),
 		ReadOnly:  readOnly(fields, body),
-		TakesOut:  takesOut(fields.Object("context_management")),
 
 		// With enabled thinking, the message must begin with it. A model with adaptive thinking has no such
 		// rule.
@@ -52,18 +50,6 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 // (https://platform.claude.com/docs/en/build-with-claude/message-threads). The first request sends all of it,
 // later ones only the new messages.
 const thread = "thread"
-
-// takesOut reports whether context management has edits that remove tool results. Edits that clear thinking
-// or compact the whole history leave the remaining results unchanged.
-func takesOut(management json.RawMessage) bool {
-	for _, edit := range wire.Elements(wire.Get(management, "edits")) {
-		kind := wire.Text(edit, "type")
-		if !strings.HasPrefix(kind, "clear_thinking_") && !strings.HasPrefix(kind, "compact_") {
-			return true
-		}
-	}
-	return false
-}
 
 // readOnly returns why the history must stay as the client sent it, other than a thread; "" if it may change.
 func readOnly(fields *wire.Fields, body *wire.Envelope) string {

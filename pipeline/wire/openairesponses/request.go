@@ -18,7 +18,6 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_output_tokens"),
 		ReadOnly:  readOnly(fields),
-		TakesOut:  fields.String("truncation") == "auto",
 	}
 	for _, part := range []json.RawMessage{fields.TextOrArray("instructions"), fields.Array("tools")} {
 		if part != nil {

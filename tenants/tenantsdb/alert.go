@@ -1,0 +1,369 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
+)
+
+// Alerts stores alert channels and deliveries, and reads the facts for rules.
+type Alerts struct{ *core }
+
+// AlertedWorkspaces returns the workspaces with an enabled alert channel.
+func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var workspaces []tenants.WorkspaceID
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
+	})
+	return workspaces, batchdb.Wrapf(err, "list workspaces with alert channels")
+}
+
+// AlertChannels returns the alert channels of a workspace, the oldest first.
+func (db Alerts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error) {
+	var rows []alertChannelRow
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("alert_channels").Select(alertChannelColumns).
+			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
+	})
+	return each(rows, (*alertChannelRow).toAlertChannel), batchdb.Wrapf(err, "alert channels of workspace %s", workspace)
+}
+
+// AddAlertChannel stores a new alert channel of a workspace. It returns a tenants.Invalid if the workspace
+// has reached the maximum.
+func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var count int64
+		if err := tx.Table("alert_channels").Where("workspace_id = ?", workspace).Count(&count).Error; err != nil {
+			return err
+		}
+		if count >= tenants.MaxAlertChannels {
+			return tenants.Invalid{Field: "name", Message: fmt.Sprintf("cannot be added: there are %d channels already", count)}
+		}
+		err := tx.Exec(`INSERT INTO alert_channels (workspace_id, id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, channel.ID, string(channel.Kind), storable(channel.Name), storable(channel.Place),
+			nullable(channel.User), channel.Sealed, tenants.JoinAlertRules(channel.Rules), channel.Disabled, nullable(channel.SetBy), channel.CreatedAt).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelAdded, Target: channel.ID.String(), After: channel.Fields()})
+	})
+	return batchdb.Wrapf(err, "add alert channel")
+}
+
+// ChangeAlertChannel replaces an alert channel with the result of change. It returns tenants.ErrNotFound and
+// the errors of change.
+func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAlertChannel(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		after, err := change(before)
+		if err != nil {
+			return err
+		}
+		err = tx.Exec(`UPDATE alert_channels SET name = ?, place = ?, user_id = ?, sealed = ?, rules = ?, disabled = ?, set_by = ?
+			WHERE workspace_id = ? AND id = ?`, storable(after.Name), storable(after.Place), nullable(after.User), after.Sealed,
+			tenants.JoinAlertRules(after.Rules), after.Disabled, nullable(after.SetBy), workspace, id).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelChanged, Target: id.String(), Before: before.Fields(), After: after.Fields()})
+	})
+	return batchdb.Wrapf(err, "change alert channel %s", id)
+}
+
+// RemoveAlertChannel removes an alert channel with its deliveries, or returns
+// tenants.ErrNotFound.
+func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := lockAlertChannel(tx, workspace, id)
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec("DELETE FROM alert_channels WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelRemoved, Target: id.String(), Before: before.Fields()})
+	})
+	return batchdb.Wrapf(err, "remove alert channel %s", id)
+}
+
+// ResealAlertChannel replaces an alert channel's sealed value, unless it has been replaced already.
+func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
+	})
+	return batchdb.Wrapf(err, "reseal alert channel %s", id)
+}
+
+// AlertSettings returns a workspace's alert settings.
+func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
+	var settings tenants.AlertSettings
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		settings, err = findAlertSettings(tx, workspace)
+		return err
+	})
+	return settings, batchdb.Wrapf(err, "alert settings of workspace %s", workspace)
+}
+
+// SaveAlertSettings sets a workspace's alert settings, or returns a tenants.Invalid.
+func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error {
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := findAlertSettings(tx, workspace)
+		if err != nil || before == settings {
+			return err
+		}
+		err = tx.Exec(`INSERT INTO alert_settings (workspace_id, quiet_from, quiet_to, time_zone, error_percent) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id) DO UPDATE SET quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
+				time_zone = excluded.time_zone, error_percent = excluded.error_percent`,
+			workspace, settings.QuietFrom, settings.QuietTo, settings.TimeZone, settings.ErrorPercent).Error
+		if err != nil {
+			return err
+		}
+		return audit(tx, workspace, tenants.Change{Action: tenants.AlertsSaved, Before: before.Fields(), After: settings.Fields()})
+	})
+	return batchdb.Wrapf(err, "save alert settings of workspace %s", workspace)
+}
+
+// findAlertSettings returns a workspace's settings, or the defaults in its own time zone.
+func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
+	var rows []tenants.AlertSettings
+	err := tx.Raw(`SELECT coalesce(s.quiet_from, 0) AS quiet_from, coalesce(s.quiet_to, 0) AS quiet_to, coalesce(s.time_zone, w.time_zone) AS time_zone, coalesce(s.error_percent, ?) AS error_percent
+		FROM workspaces w LEFT JOIN alert_settings s ON s.workspace_id = w.workspace_id WHERE w.workspace_id = ?`,
+		tenants.DefaultAlertSettings().ErrorPercent, workspace).Scan(&rows).Error
+	return batchdb.First(rows, err, tenants.ErrNotFound)
+}
+
+const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at"
+
+// lockAlertChannel returns and locks an alert channel, or returns tenants.ErrNotFound.
+func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
+	var rows []alertChannelRow
+	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return row.toAlertChannel(), err
+}
+
+type alertChannelRow struct {
+	ID        uuid.UUID
+	Kind      string
+	Name      string
+	Place     string
+	UserID    uuid.NullUUID
+	Sealed    []byte
+	Rules     string
+	Disabled  bool
+	SetBy     uuid.NullUUID
+	CreatedAt time.Time
+}
+
+func (r alertChannelRow) toAlertChannel() tenants.AlertChannel {
+	return tenants.AlertChannel{
+		ID: r.ID, Kind: tenants.AlertKind(r.Kind), Name: r.Name, Place: r.Place, User: r.UserID.UUID, Sealed: r.Sealed,
+		Rules: tenants.SplitAlertRules(r.Rules), Disabled: r.Disabled, SetBy: r.SetBy.UUID, CreatedAt: r.CreatedAt,
+	}
+}
+
+// MarkAlert reports whether an alert has not been sent yet, and marks it as sent. It returns true to exactly
+// one of several concurrent replicas.
+func (db Alerts) MarkAlert(ctx context.Context, tenant tenants.Tenant, alert tenants.Alert, at time.Time) (bool, error) {
+	workspace := tenant.Workspace()
+	var marked int64
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		done := tx.Exec(`INSERT INTO alert_marks AS m (workspace_id, rule, subject, period, at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (workspace_id, rule, subject) DO UPDATE SET period = excluded.period, at = excluded.at
+			WHERE m.period <> excluded.period OR excluded.period = '' AND m.at <= ?`,
+			workspace, string(alert.Rule), storable(alert.Subject), storable(alert.Period), at, at.Add(-tenants.AlertAgain))
+		marked = done.RowsAffected
+		return done.Error
+	})
+	return marked > 0, batchdb.Wrapf(err, "mark alert %s", alert.Rule)
+}
+
+// ClearAlertMarks deletes a rule's alert marks from before a time for problems that have ended.
+func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		statement, values := "DELETE FROM alert_marks WHERE workspace_id = ? AND rule = ? AND period = '' AND at < ?", []any{workspace, string(rule), before}
+		if len(still) > 0 {
+			statement, values = statement+" AND subject NOT IN ?", append(values, still)
+		}
+		return tx.Exec(statement, values...).Error
+	})
+	return batchdb.Wrapf(err, "clear marks of alerts")
+}
+
+// ForgetAlerts deletes ended deliveries, and marks, from before a time.
+func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
+			return err
+		}
+		return tx.Exec("DELETE FROM alert_deliveries WHERE workspace_id = ? AND created_at < ? AND state <> 'waiting'", workspace, before).Error
+	})
+	return batchdb.Wrapf(err, "forget alerts of workspace %s", workspace)
+}
+
+// AddAlertDelivery stores a delivery.
+func (db Alerts) AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, d tenants.AlertDelivery) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
+				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
+			d.NextAt, d.Until, string(d.State), d.Attempts, given(d.TriedAt), d.Status, storable(d.Answer)).Error
+	})
+	return batchdb.Wrapf(err, "keep delivery of alert")
+}
+
+// AlertDeliveries returns the newest deliveries of a workspace, the newest first.
+func (db Alerts) AlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error) {
+	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
+}
+
+// OverdueAlertDeliveries returns deliveries that were due before a time.
+func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
+	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
+}
+
+// AlertDelivery returns a delivery and its channel, or tenants.ErrNotFound.
+func (db Alerts) AlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
+	var found tenants.AlertDelivery
+	var channel tenants.AlertChannel
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		var row alertDeliveryRow
+		err := tx.Table("alert_deliveries").Select(alertDeliveryColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+		if err != nil {
+			return kind(err)
+		}
+		var of alertChannelRow
+		err = tx.Table("alert_channels").Select(alertChannelColumns).Where("workspace_id = ? AND id = ?", workspace, row.ChannelID).Take(&of).Error
+		found, channel = row.toAlertDelivery(), of.toAlertChannel()
+		return kind(err)
+	})
+	return found, channel, batchdb.Wrapf(err, "delivery of alert %s", id)
+}
+
+// NoteAlertAttempt records the outcome of a delivery attempt.
+func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
+			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
+	})
+	return batchdb.Wrapf(err, "note attempt to deliver alert %s", id)
+}
+
+// RetryAlertDelivery makes a failed delivery wait for attempts between two times. It returns
+// tenants.ErrNotFound for a delivery that has not failed.
+func (db Alerts) RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, at, until time.Time) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
+			at, until, workspace, id), tenants.ErrNotFound)
+	})
+	return batchdb.Wrapf(err, "retry delivery of alert %s", id)
+}
+
+func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
+	var rows []alertDeliveryRow
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error
+	})
+	return each(rows, (*alertDeliveryRow).toAlertDelivery), batchdb.Wrapf(err, "deliveries of alerts of workspace %s", workspace)
+}
+
+// given converts a time for a column: NULL for the zero time.
+func given(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}
+
+const alertDeliveryColumns = "id, channel_id, rule, subject, title, body, path, created_at, next_at, until, state, attempts, tried_at, status, answer"
+
+type alertDeliveryRow struct {
+	ID        uuid.UUID
+	ChannelID uuid.UUID
+	Rule      string
+	Subject   string
+	Title     string
+	Body      string
+	Path      string
+	CreatedAt time.Time
+	NextAt    time.Time
+	Until     time.Time
+	State     string
+	Attempts  int
+	TriedAt   *time.Time
+	Status    int
+	Answer    string
+}
+
+func (r alertDeliveryRow) toAlertDelivery() tenants.AlertDelivery {
+	return tenants.AlertDelivery{
+		Alert: tenants.Alert{Rule: tenants.AlertRule(r.Rule), Subject: r.Subject, Title: r.Title, Text: r.Body, Path: r.Path},
+		ID:    r.ID, Channel: r.ChannelID, CreatedAt: r.CreatedAt, NextAt: r.NextAt, Until: r.Until, State: tenants.DeliveryState(r.State),
+		Attempts: r.Attempts, TriedAt: moment(r.TriedAt), Status: r.Status, Answer: r.Answer,
+	}
+}
+
+// RecentFailures counts a workspace's client exchanges since a time, and the failed ones, by the rules of
+// tenants.Usage.
+func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error) {
+	var row struct{ Exchanges, Failures int64 }
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
+			WHERE workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND class NOT IN ('summary', 'embedding')`, workspace, since, since).Scan(&row).Error
+	})
+	return row.Exchanges, row.Failures, batchdb.Wrapf(err, "recent failures of workspace %s", workspace)
+}
+
+// maxNews bounds the changes read at once.
+const maxNews = 50
+
+// UntoldEntries returns a workspace's audit entries since a time with one of some actions and without an
+// alert, the oldest first, at most 50.
+func (db Alerts) UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
+	names := make([]string, len(actions))
+	for i, action := range actions {
+		names[i] = string(action)
+	}
+	var rows []auditRow
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT id, at, user_id, api_key_id, actor, address, action, target, before, after FROM audit_entries
+			WHERE workspace_id = ? AND id >= ? AND at >= ? AND action IN ? AND NOT EXISTS (SELECT FROM alert_marks m
+				WHERE m.workspace_id = audit_entries.workspace_id AND m.rule = ? AND m.subject = audit_entries.id::text)
+			ORDER BY id LIMIT ?`, workspace, firstID(since.Add(-time.Minute)), since, names, string(tenants.AlertAccess), maxNews).Scan(&rows).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
+	}
+	return toEntries(rows)
+}
+
+// IsOperator reports whether a person is an operator of the installation.
+func (db Alerts) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
+	var is bool
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user).Scan(&is).Error
+	})
+	return is, batchdb.Wrapf(err, "whether user %s is an operator", user)
+}
+
+// firstID returns the smallest version 7 id of a time.
+func firstID(at time.Time) uuid.UUID {
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(max(at.UnixMilli(), 0))<<16)
+	return id
+}

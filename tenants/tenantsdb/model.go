@@ -1,0 +1,239 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
+)
+
+// modelList is a list of settings for models at provider keys, stored in the workspace's row.
+type modelList[E any] struct {
+	name   string // in the API; its column is model_<name>
+	check  func([]E) ([]E, error)
+	fields func([]E) tenants.Fields
+	key    func(E) uuid.UUID
+	action tenants.Action
+}
+
+func modelPrices() modelList[tenants.ModelPrice] {
+	return modelList[tenants.ModelPrice]{
+		"prices", tenants.CheckModelPrices, tenants.ModelPriceFields, func(price tenants.ModelPrice) uuid.UUID { return price.ProviderKey }, tenants.ModelPricesSet,
+	}
+}
+
+func modelLimits() modelList[tenants.ModelLimit] {
+	return modelList[tenants.ModelLimit]{
+		"limits", tenants.CheckModelLimits, tenants.ModelLimitFields, func(limit tenants.ModelLimit) uuid.UUID { return limit.ProviderKey }, tenants.ModelLimitsSet,
+	}
+}
+
+// ModelPrices implements tenants.Data.
+func (db Data) ModelPrices(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error) {
+	return modelPrices().read(ctx, db.core, workspace)
+}
+
+// ChangeModelPrices implements tenants.Data.
+func (db Data) ChangeModelPrices(ctx context.Context, tenant tenants.Tenant, change func([]tenants.ModelPrice) ([]tenants.ModelPrice, error)) error {
+	return modelPrices().change(ctx, db.core, tenant, change)
+}
+
+// ModelLimits implements tenants.Data.
+func (db Data) ModelLimits(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error) {
+	return modelLimits().read(ctx, db.core, workspace)
+}
+
+// ChangeModelLimits implements tenants.Data.
+func (db Data) ChangeModelLimits(ctx context.Context, tenant tenants.Tenant, change func([]tenants.ModelLimit) ([]tenants.ModelLimit, error)) error {
+	return modelLimits().change(ctx, db.core, tenant, change)
+}
+
+func (l modelList[E]) read(ctx context.Context, db *core, workspace tenants.WorkspaceID) (set []E, err error) {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		set, err = l.find(tx, workspace, "")
+		return err
+	})
+	return set, batchdb.Wrapf(err, "model %s of workspace %s", l.name, workspace)
+}
+
+func (l modelList[E]) change(ctx context.Context, db *core, tenant tenants.Tenant, change func([]E) ([]E, error)) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		before, err := l.find(tx, workspace, " FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		after, err := change(slices.Clone(before))
+		if err != nil {
+			return err
+		}
+		if after, err = l.check(after); err != nil {
+			return err
+		}
+		if err := l.checkProviderKeys(tx, workspace, after); err != nil {
+			return err
+		}
+		raw, err := json.Marshal(after)
+		if err != nil {
+			return fmt.Errorf("write model %s: %w", l.name, err)
+		}
+		if err := tx.Exec("UPDATE workspaces SET model_"+l.name+" = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
+			return err
+		}
+		if err := audit(tx, workspace, tenants.Change{Action: l.action, Before: l.fields(before), After: l.fields(after)}); err != nil {
+			return err
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	return batchdb.Wrapf(err, "set model %s of workspace %s", l.name, workspace)
+}
+
+func (l modelList[E]) find(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (set []E, err error) {
+	var rows []struct{ List []byte }
+	err = tx.Raw("SELECT model_"+l.name+" AS list FROM workspaces WHERE workspace_id = ?"+lock, workspace).Scan(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(row.List, &set); err != nil {
+		return nil, fmt.Errorf("read model %s: %w", l.name, err)
+	}
+	return set, nil
+}
+
+// checkProviderKeys returns an Invalid for a setting with an unknown provider key.
+func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.WorkspaceID, set []E) error {
+	var known []uuid.UUID
+	if err := tx.Raw("SELECT id FROM provider_keys WHERE workspace_id = ?", workspace).Scan(&known).Error; err != nil {
+		return err
+	}
+	for i, one := range set {
+		if id := l.key(one); id != uuid.Nil && !slices.Contains(known, id) {
+			return tenants.Invalid{Field: fmt.Sprintf("%s[%d].provider_key_id", l.name, i), Message: "is not a provider key of the workspace"}
+		}
+	}
+	return nil
+}
+
+// drop removes the settings of a deleted provider key.
+func (l modelList[E]) drop(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.UUID) error {
+	column := "model_" + l.name
+	return tx.Exec("UPDATE workspaces SET "+column+" = (SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements("+column+`) one
+		WHERE one->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND `+column+" <> '[]'", key.String(), workspace).Error
+}
+
+// learntWindows bounds the windows learned for one workspace, because the names come from requests.
+const learntWindows = 1000
+
+// ModelWindows stores the workspaces' context windows, set or learned.
+type ModelWindows struct{ *core }
+
+// ModelWindows returns a workspace's context windows of models, by the models' names.
+func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
+	var rows []modelWindowRow
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
+			Where("workspace_id = ?", workspace).Order("model").Find(&rows).Error
+	})
+	return each(rows, (*modelWindowRow).toModelWindow), batchdb.Wrapf(err, "model windows of workspace %s", workspace)
+}
+
+// SetModelWindow stores the window that a person set for a model, and returns it.
+func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+	workspace := tenant.Workspace()
+	row := modelWindowRow{}
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		before, err := windowFields(tx, workspace, model)
+		if err != nil {
+			return err
+		}
+		set := tx.Raw(`INSERT INTO model_windows (workspace_id, model, window_tokens, source, set_by) VALUES (?, ?, ?, 'override', ?)
+			ON CONFLICT (workspace_id, model) DO UPDATE
+			SET window_tokens = excluded.window_tokens, source = 'override', set_by = excluded.set_by, set_at = now()
+			RETURNING workspace_id, model, window_tokens, source, set_by, set_at`,
+			workspace, storable(model), tokens, by).Scan(&row)
+		if set.Error != nil {
+			return set.Error
+		}
+		change := tenants.Change{Action: tenants.ModelWindowSet, Target: model, Before: before, After: tenants.Fields{"tokens": strconv.Itoa(tokens)}}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	return row.toModelWindow(), batchdb.Wrapf(err, "set window of a model")
+}
+
+// LearnModelWindow stores the window that a provider named for a model, unless a person has set one. A
+// workspace learns the windows of 1000 models.
+func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		learned := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
+			SELECT ?, ?, ?, 'learnt' WHERE (SELECT count(*) FROM model_windows WHERE workspace_id = ? AND source = 'learnt') < ?
+			ON CONFLICT (workspace_id, model) DO UPDATE SET window_tokens = excluded.window_tokens, set_at = now()
+			WHERE model_windows.source = 'learnt' AND model_windows.window_tokens <> excluded.window_tokens`,
+			workspace, storable(model), tokens, workspace, learntWindows)
+		if learned.Error != nil || learned.RowsAffected == 0 {
+			return learned.Error
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	return batchdb.Wrapf(err, "learn window of a model")
+}
+
+// DeleteModelWindow removes a model's window, set or learned, so that the table of models applies again. It
+// returns tenants.ErrNotFound.
+func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		before, err := windowFields(tx, workspace, model)
+		if err != nil {
+			return err
+		}
+		deleted := tx.Exec("DELETE FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model))
+		switch {
+		case deleted.Error != nil:
+			return deleted.Error
+		case deleted.RowsAffected == 0:
+			return tenants.ErrNotFound
+		}
+		if err := audit(tx, workspace, tenants.Change{Action: tenants.ModelWindowRemoved, Target: model, Before: before}); err != nil {
+			return err
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	return batchdb.Wrapf(err, "delete window of a model")
+}
+
+// windowFields returns a model's window for the audit log; nil if neither set nor learned.
+func windowFields(tx *gorm.DB, workspace tenants.WorkspaceID, model string) (tenants.Fields, error) {
+	var tokens []int
+	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error
+	if err != nil || len(tokens) == 0 {
+		return nil, err
+	}
+	return tenants.Fields{"tokens": strconv.Itoa(tokens[0])}, nil
+}
+
+type modelWindowRow struct {
+	WorkspaceID  tenants.WorkspaceID
+	Model        string
+	WindowTokens int
+	Source       string
+	SetBy        uuid.NullUUID
+	SetAt        time.Time
+}
+
+func (r modelWindowRow) toModelWindow() tenants.ModelWindow {
+	return tenants.ModelWindow{
+		Workspace: r.WorkspaceID, Model: r.Model, Tokens: r.WindowTokens, Source: tenants.WindowSource(r.Source),
+		SetBy: r.SetBy.UUID, SetAt: r.SetAt,
+	}
+}
