@@ -196,7 +196,7 @@ bench-bombs: test-programs ## what the costliest requests of 31 MiB take of the 
 	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -run '^$$' -bench '^BenchmarkBomb$$' -benchtime 1x -v ./cmd/palimpsest
 
 .PHONY: bench-compaction
-bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick, -vast (a window of a million alone) or -kept (what is forgotten)
+bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick, -vast (a window of a million alone) -kept (what is forgotten) or -curve (cost against forgetting)
 	go run ./cmd/tools/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: bench-memory

@@ -37,9 +37,9 @@ func BenchmarkMake(b *testing.B) {
 	}
 	covers := turns[len(turns)-1].From
 	projection := &session.Projection{Covers: covers, Parts: []session.Part{{From: 0, To: covers, Level: 2, Raw: body[1000:101_000]}}}
-	all := certificate.NewOriginals()
+	all := certificate.NewOriginals(ledger.NewMemo())
 	add := func() {
-		all = certificate.NewOriginals()
+		all = certificate.NewOriginals(ledger.NewMemo())
 		for i, turn := range turns {
 			all.Add(turn.From, messages[turn.From:turn.To], calls[i])
 		}

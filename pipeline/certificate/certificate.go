@@ -41,13 +41,19 @@ type text struct {
 	text    string
 }
 
-// NewOriginals returns Originals without a message.
-func NewOriginals() *Originals { return &Originals{Ledger: ledger.New()} }
+// NewOriginals returns Originals without a message. The memo may be that of other Originals of the
+// same conversation.
+func NewOriginals(memo *ledger.Memo) *Originals { return &Originals{Ledger: ledger.NewWith(memo)} }
 
 // Add reads one whole turn that the projection replaces. Turns come in order, each once.
 func (o *Originals) Add(first int, messages []conversation.Message, calls []ledger.Made) {
 	o.Ledger.AddMade(o.turns, first, messages, calls)
 	o.turns++
+	for i := range calls {
+		if said, _ := calls[i].Rejection(); said != "" {
+			o.typed = append(o.typed, text{calls[i].Answered, said})
+		}
+	}
 	for i := range messages {
 		if messages[i].Role != conversation.User {
 			continue

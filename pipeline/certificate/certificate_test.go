@@ -36,7 +36,7 @@ func originals() *certificate.Originals {
 		},
 		{message(conversation.Assistant, block(conversation.Text, "", "", "The first parser didn't work because of the comments.", false))},
 	}
-	all, first := certificate.NewOriginals(), 0
+	all, first := certificate.NewOriginals(ledger.NewMemo()), 0
 	for _, turn := range turns {
 		all.Add(first, turn, ledger.Calls(first, turn))
 		first += len(turn)

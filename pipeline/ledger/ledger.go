@@ -114,12 +114,16 @@ type Ledger struct {
 
 	Base string // Text lists paths below it relative to it; "" lists all in full
 
+	memo     *Memo
 	recalled bool // the next answer is the client's summary
 }
 
 // New returns an empty ledger.
-func New() *Ledger {
-	return &Ledger{fileTable: newFileTable(nil)}
+func New() *Ledger { return NewWith(NewMemo()) }
+
+// NewWith returns an empty ledger that looks up texts in a Memo.
+func NewWith(memo *Memo) *Ledger {
+	return &Ledger{fileTable: newFileTable(nil), memo: memo}
 }
 
 // Add reads one whole turn, calls together with their results. first is the index
@@ -172,13 +176,11 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 
 // addTyped notes a person's orders and decisions.
 func (l *Ledger) addTyped(place Place, text string) {
-	for line := range sentences(text) {
-		order, found := ordered(line)
-		switch {
-		case found:
-			l.addDirective(Directive{Place: place, Kind: Typed, Text: bounded(order, directiveCharacters)})
-		case isDecision(line):
-			l.addDecision(Decision{Place: place, Role: conversation.User, Text: line})
+	for _, one := range l.memo.typedIn(text) {
+		if one.kind == orders {
+			l.addDirective(Directive{Place: place, Kind: Typed, Text: one.text})
+		} else {
+			l.addDecision(Decision{Place: place, Role: conversation.User, Text: one.text})
 		}
 	}
 }
@@ -242,12 +244,11 @@ func (l *Ledger) addSaid(place Place, said string) {
 		l.recalled = false
 		return
 	}
-	for line := range sentences(withoutFences(ownWords(said))) {
-		switch {
-		case isAttempt(line):
-			l.addAttempt(place, line)
-		case isDecision(line):
-			l.addDecision(Decision{Place: place, Role: conversation.Assistant, Text: line})
+	for _, one := range l.memo.saidIn(said) {
+		if one.kind == fails {
+			l.addAttempt(place, one.text)
+		} else {
+			l.addDecision(Decision{Place: place, Role: conversation.Assistant, Text: one.text})
 		}
 	}
 }

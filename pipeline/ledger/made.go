@@ -9,18 +9,36 @@ type Made struct {
 	Message   int // index of the message with the call
 	Block     *conversation.Block
 	Result    *conversation.Block // nil without a result
+	Answered  int                 // index of the message with the result
 	HasFailed bool
+}
+
+// Looks reports whether the call only looks around: it searches, or runs a command that has no effects
+// and names no file to read.
+func (m *Made) Looks() bool {
+	if m.Command != "" {
+		return !m.acts && len(m.Reads) == 0
+	}
+	return m.does == searches
+}
+
+// Rejection reports whether a person rejected the call, and returns what they said, word for word.
+func (m *Made) Rejection() (said string, isRejected bool) {
+	if m.Result == nil {
+		return "", false
+	}
+	return Rejection(m.Result)
 }
 
 // Calls returns the calls of a whole turn, in order. first is the index of its first message. They
 // share the messages' memory. Without calls the list is empty, not nil.
 func Calls(first int, messages []conversation.Message) []Made {
-	results, count := map[string]*conversation.Block{}, 0
+	results, count := map[string]answer{}, 0
 	for i := range messages {
 		for j := range messages[i].Blocks {
 			switch block := &messages[i].Blocks[j]; block.Kind {
 			case conversation.ToolResult:
-				results[block.ID] = block
+				results[block.ID] = answer{block, first + i}
 			case conversation.ToolCall:
 				count++
 			default:
@@ -37,10 +55,17 @@ func Calls(first int, messages []conversation.Message) []Made {
 			if block.Kind != conversation.ToolCall {
 				continue
 			}
-			made := Made{Call: ParseCall(block), Message: first + i, Block: block, Result: results[block.ID]}
+			result := results[block.ID]
+			made := Made{Call: ParseCall(block), Message: first + i, Block: block, Result: result.block, Answered: result.message}
 			made.HasFailed = made.Result != nil && made.Failed(made.Result)
 			calls = append(calls, made)
 		}
 	}
 	return calls
+}
+
+// answer is a result with the index of its message.
+type answer struct {
+	block   *conversation.Block
+	message int
 }

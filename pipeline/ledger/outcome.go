@@ -78,6 +78,16 @@ func refused(result *conversation.Block) bool {
 	return strings.Contains(said, "[Request interrupted by user") || strings.HasSuffix(end, "Command aborted") || strings.HasSuffix(end, "[Request interrupted by user for tool use]")
 }
 
+// Rejection reports whether a result says that a person rejected the call, and returns what they
+// said, word for word.
+func Rejection(result *conversation.Block) (said string, isRejected bool) {
+	if !refused(result) {
+		return "", false
+	}
+	_, said, _ = strings.Cut(result.Text, "the user said:\n")
+	return strings.TrimSpace(said), strings.HasPrefix(result.Text, "The user doesn't want to")
+}
+
 // foundNothing reports whether a failed call was only a search, or was invalid and never ran.
 // Neither blocks the work.
 func (c *Made) foundNothing() bool {

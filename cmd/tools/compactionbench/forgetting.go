@@ -35,12 +35,14 @@ type Forgetting struct {
 	Verbatim    []int // turns left word for word by each compaction
 	Cliffs      int   // compactions without a level between word for word and one line for a block
 
-	Ours, Sliding, Client Kept
+	Ours, Sliding, Client, Masked Kept
 
 	Bill     Bill // of the prompts
 	Original Bill // of the prompts without compaction
 	Itself   Bill // of a client that compacts itself, including its summaries
+	Masking  Bill // of the prompts with old tool results masked
 	Requests int
+	Sessions int
 }
 
 // Kept counts the content that one way to compact keeps.
@@ -53,12 +55,16 @@ type Kept struct {
 	Tasks      Share   // open tasks
 	Recoveries int     // messages to get again
 	Recovery   float64 // its cost, in tokens of plain input
+	Lost       int     // typed messages, tasks, decisions and failed attempts that a prompt lacks
+
+	lost map[string]bool
 }
 
 func (k *Kept) add(other *Kept) {
 	k.Names, k.Unrepeated, k.Edits = k.Names.and(other.Names), k.Unrepeated.and(other.Unrepeated), k.Edits.and(other.Edits)
 	k.Typed, k.Second, k.Tasks = k.Typed.and(other.Typed), k.Second.and(other.Second), k.Tasks.and(other.Tasks)
 	k.Recoveries += other.Recoveries
+	k.Lost += other.Lost
 	k.Recovery += other.Recovery
 }
 
@@ -70,12 +76,14 @@ func (f *Forgetting) Add(other *Forgetting) {
 	f.Ours.add(&other.Ours)
 	f.Sliding.add(&other.Sliding)
 	f.Client.add(&other.Client)
-	f.Bill.Cost += other.Bill.Cost
-	f.Bill.Busts += other.Bill.Busts
-	f.Original.Cost += other.Original.Cost
-	f.Itself.Cost += other.Itself.Cost
-	f.Itself.Busts += other.Itself.Busts
+	f.Masked.add(&other.Masked)
+	for _, bills := range [][2]*Bill{{&f.Bill, &other.Bill}, {&f.Original, &other.Original}, {&f.Itself, &other.Itself}, {&f.Masking, &other.Masking}} {
+		bills[0].Cost += bills[1].Cost
+		bills[0].Busts += bills[1].Busts
+		bills[0].TooLong += bills[1].TooLong
+	}
 	f.Requests += other.Requests
+	f.Sessions += other.Sessions
 }
 
 // standing is the result of a compaction, until the next one.
@@ -101,7 +109,11 @@ func (b *Bench) Forget(ctx context.Context, talk *Talk, prices Prices, pace Pace
 	if err != nil {
 		return nil, err
 	}
-	return forget(ctx, r, b.Pipeline, prices, pace)
+	f, err := forget(ctx, r, b.Pipeline, prices, pace)
+	if err == nil {
+		f.forgetItself(r, prices, pace)
+	}
+	return f, err
 }
 
 func forget(ctx context.Context, r *reading, config pipeline.Config, prices Prices, pace Pace) (*Forgetting, error) {
@@ -113,9 +125,8 @@ func forget(ctx context.Context, r *reading, config pipeline.Config, prices Pric
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
 	}
-	f := &Forgetting{}
+	f := &Forgetting{Sessions: 1}
 	f.Original, _ = charge(r, untouched{r}, prices, pace)
-	f.forgetItself(r, prices, pace)
 	var now *standing
 	_, err = run.Run(ctx, r.talk.Body, func(step replay.Step) error {
 		f.Requests++
@@ -185,7 +196,7 @@ func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
 
 // noteKept notes which typed messages and tasks prompts have.
 func (f *Forgetting) noteKept(r *reading, now *standing) {
-	typed, tasks := r.typed(now.length), r.openTasks(now.length)
+	typed, tasks, noted := r.typed(now.length), r.openTasks(now.length), r.noted(now.length)
 	for i := range now.sides {
 		side := &now.sides[i]
 		for n, text := range typed {
@@ -197,6 +208,23 @@ func (f *Forgetting) noteKept(r *reading, now *standing) {
 		}
 		for _, task := range tasks {
 			side.kept.Tasks = side.kept.Tasks.with(strings.Contains(side.text, task))
+		}
+		side.noteLost(slices.Concat(typed, tasks, noted))
+	}
+}
+
+// noteLost notes which texts a prompt lacks that nothing but the client's history has, each once in a
+// session.
+func (s *side) noteLost(texts []string) {
+	if s.kept.lost == nil {
+		s.kept.lost = map[string]bool{}
+	}
+	flat := strings.Join(strings.Fields(s.text), " ")
+	for _, text := range texts {
+		text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "…")
+		if !s.kept.lost[text] && !strings.Contains(flat, text) {
+			s.kept.lost[text] = true
+			s.kept.Lost++
 		}
 	}
 }

@@ -92,3 +92,30 @@ func TestLongerSystemPromptIsTheOnlyChange(t *testing.T) {
 		t.Errorf("%d tokens more, %d messages", grown, len(long.messages))
 	}
 }
+
+// A client that masks results keeps the calls and the words, and gets the names of old results again.
+func TestMaskedResultsAreRecovered(t *testing.T) {
+	t.Parallel()
+	bench, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk := bench.Generated(5, "anthropic", 40)
+	r := reads(t, talk)
+	var f Forgetting
+	f.forgetMasked(r, Anthropic(), Warm())
+	if f.Masked.Recoveries == 0 || f.Masked.Recovery <= 0 || f.Masked.Names.Of == 0 || f.Masking.Busts < 20 || f.Masked.Typed.Kept != f.Masked.Typed.Of {
+		t.Errorf("%+v, %+v", f.Masked, f.Masking)
+	}
+}
+
+// Words, tasks and reasons that a prompt lacks are lost once in a session, however many prompts lack them.
+func TestLostTextsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	one := newSide(&Kept{}, "We keep this\nreason.")
+	one.noteLost([]string{"We keep this reason.", "Use tabs.", "Use tabs."})
+	one.noteLost([]string{"Use tabs.", "No emojis."})
+	if one.kept.Lost != 2 {
+		t.Errorf("%d lost: %v", one.kept.Lost, one.kept.lost)
+	}
+}

@@ -35,6 +35,18 @@ func (f *Forgetting) forgetItself(r *reading, prices Prices, pace Pace) {
 func (r *reading) summarized(length int) string {
 	var text strings.Builder
 	left := int(selfSummary / r.model.TokensPerO200k / 2)
+	text.WriteString(r.ledgerOf(length).Text(left, r.counter.Text))
+	for _, typed := range slices.Backward(r.typed(length)) {
+		if left -= r.counter.Text(typed); left < 0 {
+			break
+		}
+		text.WriteString("\n" + typed)
+	}
+	return text.String()
+}
+
+// ledgerOf returns the ledger of the first messages.
+func (r *reading) ledgerOf(length int) *ledger.Ledger {
 	known := ledger.New()
 	for i, turn := range r.turnsOf(length) {
 		var messages []conversation.Message
@@ -43,12 +55,18 @@ func (r *reading) summarized(length int) string {
 		}
 		known.Add(i, turn.From, messages)
 	}
-	text.WriteString(known.Text(left, r.counter.Text))
-	for _, typed := range slices.Backward(r.typed(length)) {
-		if left -= r.counter.Text(typed); left < 0 {
-			break
-		}
-		text.WriteString("\n" + typed)
+	return known
+}
+
+// noted returns the decisions and failed attempts in the first messages.
+func (r *reading) noted(length int) []string {
+	known := r.ledgerOf(length)
+	var texts []string
+	for _, decision := range known.Decisions {
+		texts = append(texts, decision.Text)
 	}
-	return text.String()
+	for _, attempt := range known.FailedAttempts() {
+		texts = append(texts, attempt.Text)
+	}
+	return texts
 }

@@ -141,15 +141,18 @@ const kept = 5
 type masking struct {
 	*reading
 
+	keeps  int           // turns
 	masked map[int]*form // by message
 }
 
-func newMasking(r *reading) *masking { return &masking{reading: r, masked: map[int]*form{}} }
+func newMasking(r *reading) *masking {
+	return &masking{reading: r, keeps: kept, masked: map[int]*form{}}
+}
 
 func (m *masking) prompts(length int) []sending {
 	forms := m.originals(0, length)
 	turns := m.turnsOf(length)
-	for _, turn := range turns[:max(0, len(turns)-kept)] {
+	for _, turn := range turns[:max(0, len(turns)-m.keeps)] {
 		for i := turn.From; i < turn.To; i++ {
 			if m.messages[i].flags.Has(conversation.HasResult) {
 				forms[i] = m.mask(i)

@@ -57,6 +57,7 @@ func (m *Module) complete(ctx context.Context, p *planner, projection *session.P
 // readAs reuses the messages that another planner has read of the same exchange.
 func (p *planner) readAs(other *planner) {
 	p.history.readings = other.history.readings
+	p.history.memo = other.history.memo
 	p.renderer.opening.known = other.renderer.opening.known
 }
 

@@ -24,7 +24,7 @@
 //	L0  every byte
 //	L1  tool results are cut to their beginning, their verdict and their error: level1.go, excerpt.go
 //	L2  a few lines in a record shared with its neighbors, and typed messages word for word: level2.go, record.go, enrich.go
-//	L3  one line for a block of eight turns, and typed messages: level3.go, ledger.go
+//	L3  an outline for a block of at most eight turns, and typed messages: level3.go, ledger.go
 //
 // The form of a turn at a level depends only on the originals of the request, the levels and the
 // settings. RenderVersion numbers it.
@@ -48,7 +48,7 @@
 //	request 19   │ L2: 12    ││L1││ L0 │
 //	request 32   │ L2: 27                ││L1││ L0 │
 //	request 45   │ L3: 8 ││ L2: 32                    ││L1││ L0 │
-//	request 58   │ L3: 24         ││ L2: 30                   ││L1││ L0 │
+//	request 58   │ L3: 23         ││ L2: 31                   ││L1││ L0 │
 //	              oldest turn                                  newest two
 //
 // Request 19 has 6,055 tokens. Tokens of newer turns are worth more, and a record is worth more than
@@ -72,7 +72,9 @@
 // after them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
 // request 45, L2 of all turns would be too large: blocks of the oldest turns become
 //
-//	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: step4.log, … (and 4 more)
+//	[turns 1–8, #1–#16]
+//	Assistant: I look at step 7.
+//	Read: step4.log, … (and 4 more)
 //
 // # If levels are not enough
 //

@@ -47,6 +47,9 @@ type enricher struct {
 
 func (e *enricher) enrich() {
 	for i := range e.record.lines {
+		if e.record.lines[i].isLook && !e.isUsed(e.record.lines[i].text) {
+			continue // shown only with a name in its result
+		}
 		if e.record.lines[i].isCall && e.base != "" {
 			e.showBelow(e.record.lines[i].text)
 		}
@@ -55,6 +58,26 @@ func (e *enricher) enrich() {
 	}
 	e.addSentences()
 	e.addNames()
+	for i := range e.record.lines {
+		if line := &e.record.lines[i]; line.isLook && len(line.names) == 0 && !e.isUsed(line.text) {
+			line.text = ""
+		}
+	}
+}
+
+// isUsed reports whether a later turn uses a name in the text of a call. It looks for the name of a
+// file both relative to the base and in full.
+func (e *enricher) isUsed(text string) bool {
+	for found := (names{text: text}); found.scan(); {
+		use := e.of(found.hash)
+		if use == nil && e.base != "" {
+			use = e.of(e.base.hashBelow(text[found.from:found.to]))
+		}
+		if use != nil && use.last > e.turn {
+			return true
+		}
+	}
+	return false
 }
 
 // show notes the names that the record already shows.

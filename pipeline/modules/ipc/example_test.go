@@ -17,10 +17,25 @@ import (
 // A conversation in which an assistant reads one file after the other, in a window of 8,000
 // tokens: the worked example of the package's documentation.
 func Example() {
-	counter, err := tokens.NewCounter()
+	err := workThrough(func(turns int, report pipeline.Report) {
+		fmt.Printf("request %d: %s, %d → %d tokens, turns at L0 to L3: %v\n", turns, report.Compression, report.Before, report.After, report.Levels)
+	})
 	if err != nil {
 		fmt.Println(err)
-		return
+	}
+	// Output:
+	// request 1: none, 331 → 331 tokens, turns at L0 to L3: [1 0 0 0]
+	// request 19: epoch, 6055 → 1899 tokens, turns at L0 to L3: [3 4 12 0]
+	// request 32: epoch, 10189 → 1892 tokens, turns at L0 to L3: [2 3 27 0]
+	// request 45: epoch, 14323 → 1944 tokens, turns at L0 to L3: [2 3 32 8]
+	// request 58: epoch, 18457 → 1953 tokens, turns at L0 to L3: [2 2 31 23]
+}
+
+// workThrough runs the worked example and reports its first request and its compactions.
+func workThrough(show func(turns int, report pipeline.Report)) error {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return err
 	}
 	config := modules.Catalog().Default()
 	config.Modules = []string{ipc.Name}
@@ -36,21 +51,15 @@ func Example() {
 	for turns := 1; turns <= 60; turns++ {
 		exchange, err := pipelinetest.ReadExchange(anthropic.New(), reading(turns), options)
 		if err != nil {
-			fmt.Println(err)
-			return
+			return err
 		}
 		chain.Process(context.Background(), exchange)
 		report := exchange.Report
 		if turns == 1 || report.Compression == pipeline.Epoch {
-			fmt.Printf("request %d: %s, %d → %d tokens, turns at L0 to L3: %v\n", turns, report.Compression, report.Before, report.After, report.Levels)
+			show(turns, report)
 		}
 	}
-	// Output:
-	// request 1: none, 331 → 331 tokens, turns at L0 to L3: [1 0 0 0]
-	// request 19: epoch, 6055 → 1899 tokens, turns at L0 to L3: [3 4 12 0]
-	// request 32: epoch, 10189 → 1892 tokens, turns at L0 to L3: [2 3 27 0]
-	// request 45: epoch, 14323 → 1946 tokens, turns at L0 to L3: [2 3 32 8]
-	// request 58: epoch, 18457 → 1945 tokens, turns at L0 to L3: [2 2 30 24]
+	return nil
 }
 
 // reading returns the body of the request with so many calls behind it.

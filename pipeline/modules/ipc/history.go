@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cores"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -16,17 +17,18 @@ type history struct {
 	exchange *pipeline.View
 	config   Config
 	count    func(conversation.Message) int
-	memory   memory // nil without a memory
+	memory   *memory // nil without a memory
 
 	digests []conversation.Digest
 	added   map[int]int // o200k tokens of the inserts at messages
 	turns   []*turn
 
-	readings []*reading // of the turns, as they were read first
+	readings []*reading   // of the turns, as they were read first
+	memo     *ledger.Memo // of their texts
 }
 
 // newHistory returns the history of an exchange without reading a message.
-func newHistory(exchange *pipeline.View, count func(conversation.Message) int, memory memory) *history {
+func newHistory(exchange *pipeline.View, count func(conversation.Message) int, memory *memory) *history {
 	h := &history{
 		exchange: exchange, config: configOf(exchange), count: count, memory: memory,
 		digests: exchange.Digests, added: addedTo(exchange),
@@ -39,6 +41,11 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 		}
 		t.original = h.originals(bounds.From, bounds.To)
 		h.turns = append(h.turns, t)
+	}
+	if memory != nil {
+		h.memo = memory.texts
+	} else {
+		h.memo = ledger.NewMemo()
 	}
 	h.readings = make([]*reading, len(h.turns))
 	return h
@@ -93,7 +100,7 @@ func (h *history) read(t *turn) error {
 	if t.reading != nil {
 		return nil
 	}
-	found := cmp.Or(h.readings[t.index], h.memory[t.Turn])
+	found := cmp.Or(h.readings[t.index], h.memory.of(t.Turn))
 	if found == nil {
 		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
 		for i := t.From; i < t.To; i++ {
@@ -105,7 +112,7 @@ func (h *history) read(t *turn) error {
 		}
 		found.isClosed = isClosed(found.messages)
 		if h.memory != nil {
-			h.memory[t.Turn] = found
+			h.memory.readings[t.Turn] = found
 		}
 	}
 	t.reading, h.readings[t.index] = found, found
@@ -193,6 +200,16 @@ func textMessage(role conversation.Role, text string) conversation.Message {
 func (h *history) hasResult(from, to int) bool {
 	for _, digest := range h.digests[from:max(from, to)] {
 		if digest.Flags.Has(conversation.HasResult) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTyped reports whether a person typed in a turn.
+func (h *history) isTyped(t *turn) bool {
+	for _, digest := range h.digests[t.From:t.To] {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasTyped) {
 			return true
 		}
 	}

@@ -16,13 +16,13 @@ const Name = "ipc"
 
 // RenderVersion numbers the texts that L1 to L3 make of a turn. As long as it stays the same, the
 // same originals, levels and settings give the same bytes.
-const RenderVersion = 6
+const RenderVersion = 7
 
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
 	count  func(conversation.Message) int
-	memory memory // nil without Remembering
+	memory *memory // nil without Remembering
 }
 
 // New returns the module; count counts o200k tokens as the exchange's digests were counted.
@@ -32,7 +32,7 @@ func New(count func(conversation.Message) int) *Module { return &Module{count: c
 // exchanges of one history under one config, one after the other, in which no two turns share a
 // name. Only then is a turn's L2 independent of later turns.
 func (m *Module) Remembering() *Module {
-	return &Module{count: m.count, memory: memory{}}
+	return &Module{count: m.count, memory: newMemory()}
 }
 
 // Name implements pipeline.Module.

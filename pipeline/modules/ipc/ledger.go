@@ -105,7 +105,7 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 // originals returns the content of turns that must not be lost, read once. Later turns stay in the
 // prompt, and may have solved errors and finished tasks.
 func (o *opening) originals(turns []*turn) (*certificate.Originals, error) {
-	read := certificate.NewOriginals()
+	read := certificate.NewOriginals(o.history.memo)
 	if len(turns) == 0 {
 		return read, nil
 	}

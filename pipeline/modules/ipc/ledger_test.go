@@ -80,7 +80,7 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 		if !found || size > most {
 			t.Errorf("limit %d: the block has %d tokens, may have %d", limit, size, most)
 		}
-		if exchange.Report.After > max(goal, limit*6/10) { // of a small window, what people typed takes a part
+		if exchange.Report.After > max(goal, limit*65/100) { // of a small window, what people typed takes a part
 			t.Errorf("limit %d: %d tokens, the goal is %d", limit, exchange.Report.After, goal)
 		}
 		told, shown := 0, 0

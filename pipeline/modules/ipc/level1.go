@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -115,6 +116,9 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 func cutResult(index int, block *conversation.Block, masked bool) string {
 	media := describe(index, block.Media)
 	length := utf8.RuneCountInString(block.Text)
+	if said, _ := ledger.Rejection(block); said != "" {
+		return joinNonEmpty("\n", withoutMiddle(block.Text, typedLengths[0], index), media) // a person's words
+	}
 	if masked {
 		text := fmt.Sprintf("[TOOL OUTPUT ARCHIVED] %s characters as %s", thousands(length), archived(index))
 		return joinNonEmpty("\n", text, media)

@@ -12,10 +12,13 @@ import (
 // The limits of a block of turns at L3.
 const (
 	blockTurns      = 8 // turns in a block, before blocks are made coarser
-	saidInBlock     = 80
-	failureInBlock  = 80
+	saidInBlock     = 160
+	subjectInBlock  = 60
+	resultInBlock   = 80
+	mostResults     = 3 // checks, and open failures
 	namesInBlock    = 480
 	mostFilesInLine = 4
+	leastOfBlock    = 4 // divisor: the share of a block that a request before another one must have
 )
 
 // blockShare bounds all L3 text except typed messages, as a share of the changeable part that a
@@ -26,16 +29,17 @@ const blockShare = 0.25
 // lower in a window where it would be a large part.
 const leastBlockTokens = 500
 
-// lines renders turns at L3: one line for each block of them.
+// lines renders turns at L3: an outline of each block of them.
 type lines struct {
 	history     *history
 	budget      *budget
 	blockTokens int               // bound of all L3 text
 	made        map[[2]int]lineOf // lines by the messages that they replace
+	firsts      map[int][]int     // by the size of blocks: the first turn of each turn's block
 }
 
 func newLines(history *history, budget *budget) *lines {
-	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}}
+	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}, firsts: map[int][]int{}}
 }
 
 // lineOf is the line of a block, followed by the typed messages. It is cached by the turns of the
@@ -53,7 +57,7 @@ func (l *lines) blockLine(spans []*span) lineOf {
 	if !known {
 		typed := typedOf(spans)
 		line.typed = l.history.countText(typed)
-		line.text = blockLine(spans) + typed
+		line.text = outlineOf(spans, typed)
 		line.size = l.history.countText(line.text)
 		l.made[key] = line
 	}
@@ -68,40 +72,70 @@ func typedOf(spans []*span) string {
 		for i := range span.record.lines {
 			if line := &span.record.lines[i]; line.typed != "" && line.index >= span.record.typed.from {
 				text.WriteByte('\n')
-				text.WriteString(archived(line.index) + " User: " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
+				text.WriteString(archived(line.index) + " " + line.text + " " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
 			}
 		}
 	}
 	return text.String()
 }
 
-// blockLine returns the one line of a block of adjacent turns: the last sentence said, the files,
-// the names that turns use, the failures.
-func blockLine(spans []*span) string {
+// outlineOf returns the outline of a block of adjacent turns: the typed messages, the last sentence
+// said, the files, the checks with their results, the failures that nothing has solved, and the names
+// that turns use.
+func outlineOf(spans []*span, typed string) string {
 	first, last := spans[0], spans[len(spans)-1]
-	said, failure, errors := "", "", 0
+	said := ""
 	var changed, read []string
+	var results []result
 	for _, span := range spans {
 		record := span.record
 		if record.said != "" {
 			said = record.said
 		}
-		if record.failure != "" {
-			failure = record.failure
-		}
 		changed, read = append(changed, record.changed...), append(read, record.read...)
-		errors += record.errors
+		results = append(results, record.results...)
 	}
 	if said != "" {
 		said = assistant + shorten(said, saidInBlock)
 	}
-	failures := ""
-	if errors > 0 {
-		failures = joinNonEmpty(", last: ", fmt.Sprintf("errors: %d", errors), shorten(failure, failureInBlock))
+	checks, open := endings(results)
+	fields := joinNonEmpty("\n", said, listed("Changed: ", changed), listed("Read: ", read), checks, open)
+	fields = joinNonEmpty("\n", fields, namesOf(spans, fields+typed))
+	return joinNonEmpty("\n", fmt.Sprintf("[%s, %s–%s]", turnRange(first.turn, last.turn), archived(first.From), archived(last.To-1))+typed, fields)
+}
+
+// newResult returns the outcome of a call for an outline.
+func newResult(tool, argument, outcome string, failed bool) result {
+	return result{tool + "(" + shorten(argument, subjectInBlock) + ")", shorten(outcome, resultInBlock), failed}
+}
+
+// endings returns the newest results of checks that passed, and of calls that have failed since they
+// last succeeded.
+func endings(results []result) (checks, open string) {
+	seen := map[string]bool{}
+	var passed, failed []string
+	for _, one := range slices.Backward(results) {
+		if seen[one.subject] {
+			continue
+		}
+		seen[one.subject] = true
+		if text := one.subject + " → " + one.text; one.failed {
+			failed = append(failed, text)
+		} else {
+			passed = append(passed, text)
+		}
 	}
-	fields := joinNonEmpty(" | ", said, listed("changed: ", changed), listed("read: ", read), failures)
-	fields = joinNonEmpty(" | ", fields, namesOf(spans, fields))
-	return fmt.Sprintf("[%s, %s–%s] %s", turnRange(first.turn, last.turn), archived(first.From), archived(last.To-1), fields)
+	return listing("Checks: ", passed), listing("Failed: ", failed)
+}
+
+// listing returns the first few texts, which come newest first, in the order of time.
+func listing(title string, texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	texts = texts[:min(len(texts), mostResults)]
+	slices.Reverse(texts)
+	return title + strings.Join(texts, "; ")
 }
 
 // namesOf returns the names of a block that the line does not have yet, those that
@@ -131,7 +165,7 @@ func namesOf(spans []*span, line string) string {
 	if len(kept) == 0 {
 		return ""
 	}
-	return "names: " + strings.Join(kept, ", ")
+	return "Names: " + strings.Join(kept, ", ")
 }
 
 // turnRange names turns as people count them.
@@ -166,13 +200,31 @@ func listed(title string, names []string) string {
 	return text
 }
 
-// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns. Blocks begin at
-// fixed turns, regardless of when each turn was folded.
+// firstsOf returns, for each turn, the first turn of its block if blocks have at most so many turns. A
+// block ends before a request if it has a quarter of them. Blocks depend on the messages alone,
+// regardless of when each turn was folded.
+func (l *lines) firstsOf(block int) []int {
+	if known := l.firsts[block]; known != nil {
+		return known
+	}
+	firsts, first := make([]int, len(l.history.turns)), 0
+	for i, t := range l.history.turns {
+		if size := i - first; size >= block || size >= block/leastOfBlock && l.history.isTyped(t) {
+			first = i
+		}
+		firsts[i] = first
+	}
+	l.firsts[block] = firsts
+	return firsts
+}
+
+// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
 func (l *lines) blockLines(spans []*span, block int) []lineOf {
 	var lines []lineOf
+	firsts := l.firstsOf(block)
 	for len(spans) > 0 {
 		n := 1
-		for n < len(spans) && spans[n].turn/block == spans[0].turn/block {
+		for n < len(spans) && firsts[spans[n].turn] == firsts[spans[0].turn] {
 			n++
 		}
 		lines = append(lines, l.blockLine(spans[:n]))
@@ -189,7 +241,7 @@ func (l *lines) blockSize(turns []*turn) int {
 		for _, line := range l.foldedLines(turns, block) {
 			size += line.size - line.typed
 		}
-		if size <= l.blockTokens || block >= len(turns) {
+		if size <= l.blockTokens || block/leastOfBlock >= len(turns) {
 			return block
 		}
 	}

@@ -71,8 +71,9 @@ func (p *planner) standIn(exchange *pipeline.View) (turns int) {
 func (p *planner) foldNotes(turns []*turn, size, tokens int) (block int) {
 	for len(turns) > 0 && size > tokens {
 		var folded []*span
-		number := turns[0].index / blockTurns
-		for len(turns) > 0 && turns[0].index/blockTurns == number {
+		firsts := p.selection.lines.firstsOf(blockTurns)
+		first := firsts[turns[0].index]
+		for len(turns) > 0 && firsts[turns[0].index] == first {
 			turns[0].level = 3
 			size -= turns[0].record.size
 			folded, turns = append(folded, turns[0].span()), turns[1:]

@@ -104,12 +104,12 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 }
 
 // newPlanner puts the parts together. It reads no message.
-func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, memory memory, size int, rung rung) *planner {
+func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, memory *memory, size int, rung rung) *planner {
 	return newPlannerFor(measure(exchange, size), exchange, count, memory, rung)
 }
 
 // newPlannerFor is newPlanner for a budget.
-func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversation.Message) int, memory memory, rung rung) *planner {
+func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversation.Message) int, memory *memory, rung rung) *planner {
 	history := newHistory(exchange, count, memory)
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)

@@ -9,7 +9,22 @@ import (
 )
 
 // memory caches the readings of a history's turns.
-type memory map[conversation.Turn]*reading
+type memory struct {
+	readings map[conversation.Turn]*reading
+	texts    *ledger.Memo
+}
+
+func newMemory() *memory {
+	return &memory{readings: map[conversation.Turn]*reading{}, texts: ledger.NewMemo()}
+}
+
+// of returns the reading of a turn; nil if it isn't cached.
+func (m *memory) of(turn conversation.Turn) *reading {
+	if m == nil {
+		return nil
+	}
+	return m.readings[turn]
+}
 
 // reading is the parsed content of a turn, independent of the plan. Expensive parts are computed
 // when they are first needed.

@@ -25,8 +25,7 @@ type record struct {
 	saidAt  int      // its line, or -1
 	changed []string // files that calls wrote or deleted
 	read    []string // files that calls read
-	errors  int      // calls that failed
-	failure string   // text of the last failed result
+	results []result // of calls with an outcome
 	names   []name   // names that later turns use and only this record has
 	noted   string   // the text at L2; "" until written
 	size    int      // its o200k tokens; 0 until counted
@@ -44,6 +43,14 @@ type line struct {
 	names []string // names that the line leaves out and later turns use
 
 	isCall bool // it names files relative to the base
+	isLook bool // of a call that only looks, left out if no later turn uses a name in it
+}
+
+// result is the outcome of a call.
+type result struct {
+	subject string // the call
+	text    string
+	failed  bool
 }
 
 // source is a text that a line leaves out.
@@ -137,18 +144,19 @@ const assistant = "Assistant: "
 // addCall notes a tool call and how it ended.
 func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	outcome, result := "", call.Result
-	if call.HasFailed {
-		r.errors++
+	said, isRejected := call.Rejection()
+	if call.HasFailed && !isRejected {
 		outcome = "error"
 	}
 	switch {
 	case result == nil:
+	case isRejected:
+		outcome = "rejected by the user"
 	case masked && (call.HasFailed || call.Command != ""):
 		outcome = joinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // it would be quoted otherwise
 	case masked:
 	case call.HasFailed:
-		r.failure = failureOf(result.Text)
-		outcome = joinNonEmpty(": ", outcome, r.failure)
+		outcome = joinNonEmpty(": ", outcome, failureOf(result.Text))
 	case call.Command != "":
 		outcome = shorten(result.Text[verdictAt(result.Text):], verdictCharacters)
 	}
@@ -169,7 +177,15 @@ func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	if len(call.Writes) > 0 && call.Command == "" {
 		argument = joinNonEmpty(", ", shorten(base.below(strings.Join(call.Writes, " ")), argumentCharacters), changeOf(call.Block.Text))
 	}
-	r.lines = append(r.lines, line{index: call.Message, text: joinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true})
+	if outcome != "" && !isRejected {
+		r.results = append(r.results, newResult(call.Tool, argument, outcome, call.HasFailed))
+	}
+	r.lines = append(r.lines, line{
+		index: call.Message, text: joinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true, isLook: outcome == "" && call.Looks(),
+	})
+	if said != "" {
+		r.lines = append(r.lines, line{index: call.Answered, text: "Said with it:", typed: said})
+	}
 }
 
 // newestCalls returns the newest turn that makes each call, by its tool and arguments, and the
@@ -224,6 +240,9 @@ func (r *record) entry() string {
 	return r.noted
 }
 
+// isRequest reports whether the turn begins with typed text.
+func (r *record) isRequest() bool { return len(r.lines) > 0 && r.lines[0].typed != "" }
+
 // entryBefore returns the entry without the assistant's last sentence, for use before that sentence
 // as its own message.
 func (r *record) entryBefore() string { return r.written(r.saidAt) }
@@ -241,7 +260,7 @@ func (r *record) written(but int) string {
 	var text strings.Builder
 	text.Grow(size)
 	for i := range r.lines {
-		if i == but {
+		if i == but || r.lines[i].text == "" {
 			continue
 		}
 		r.lines[i].writeAt(&text, r.typed.of(r.lines[i].index))

@@ -59,6 +59,9 @@ func (r *renderer) recordText(run []*span, block int, answers bool) string {
 		} else {
 			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), archived(run[0].From), archived(run[n-1].To-1))
 			for i, span := range run[:n] {
+				if i > 0 && span.record.isRequest() {
+					text.WriteByte('\n')
+				}
 				if answers && n == len(run) && i == n-1 {
 					text.WriteString(span.record.entryBefore())
 				} else {

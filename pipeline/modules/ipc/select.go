@@ -15,7 +15,7 @@ type selection struct {
 	opening *opening
 
 	total   int         // size of the planned prompt without the frames of records
-	sizes   map[int]int // size of the L3 line of each block of blockTurns
+	sizes   map[int]int // size of the L3 lines of each block of blockTurns, by its first turn
 	tail    int         // turns before the tail
 	room    int         // o200k tokens that a compaction leaves of the part that can change
 	worths  []worth     // of the turns; nil until computed
@@ -38,8 +38,11 @@ func (s *selection) reset() error {
 		s.total += size
 	}
 	s.sizes = map[int]int{}
-	for block := 0; block*blockTurns < len(s.history.turns); block++ {
-		if err := s.weighLine(block); err != nil {
+	for i, first := range s.lines.firstsOf(blockTurns) {
+		if i != first {
+			continue
+		}
+		if err := s.weighLine(first); err != nil {
 			return err
 		}
 	}
@@ -133,7 +136,7 @@ func (s *selection) raiseTurn(t *turn, level int) error {
 		}
 	}
 	if level == 3 {
-		return s.weighLine(t.index / blockTurns)
+		return s.weighLine(s.lines.firstsOf(blockTurns)[t.index])
 	}
 	return nil
 }
@@ -149,9 +152,13 @@ func (s *selection) weighLedger() error {
 	return err
 }
 
-// weighLine counts the L3 lines of a block again.
+// weighLine counts the L3 lines of the block that begins with a turn again.
 func (s *selection) weighLine(block int) error {
-	turns := s.history.turns[block*blockTurns : min((block+1)*blockTurns, len(s.history.turns))]
+	firsts, end := s.lines.firstsOf(blockTurns), block
+	for end < len(firsts) && firsts[end] == block {
+		end++
+	}
+	turns := s.history.turns[block:end]
 	for _, t := range turns {
 		if t.level < 3 || t.written != nil {
 			continue

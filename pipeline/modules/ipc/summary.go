@@ -71,7 +71,7 @@ func (p *planner) written(turns []*turn, text string, covers int) (*written, err
 			return nil, err
 		}
 		planned += size - t.front
-		if block := t.index / blockTurns; t.level == 3 && !blocks[block] {
+		if block := p.selection.lines.firstsOf(blockTurns)[t.index]; t.level == 3 && !blocks[block] {
 			blocks[block] = true
 			planned += p.selection.sizes[block]
 		}

@@ -90,21 +90,22 @@ func TestNumbersAreGrouped(t *testing.T) {
 }
 
 // L3 never grows with the number of turns in a block.
-func TestALineOfL3IsBounded(t *testing.T) {
+func TestAnOutlineAtL3IsBounded(t *testing.T) {
 	t.Parallel()
 
 	var spans []*span
 	for i := range 500 {
 		spans = append(spans, &span{From: 2 * i, To: 2*i + 2, turn: i, record: &record{
 			names:   []name{{text: "Name" + thousands(i), turns: 2}},
-			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)}, errors: 1, failure: "undefined: Thing" + thousands(i),
+			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)},
+			results: []result{newResult("Bash", "make "+thousands(i), "error: undefined: Thing"+thousands(i), true), newResult("Bash", "go test", "ok "+thousands(i), false)},
 		}})
 	}
-	line := blockLine(spans)
-	if len(line) > 1000 || strings.Contains(line, "\n") {
+	line := outlineOf(spans, "")
+	if len(line) > 1200 || strings.Count(line, "\n") > 5 {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
-	for _, text := range []string{"[turns 1–500, #0–#999]", "changed499", "(and 496 more)", "errors: 500, last: undefined: Thing499", "names: Name0, Name1,"} {
+	for _, text := range []string{"[turns 1–500, #0–#999]", "changed499", "(and 496 more)", "Checks: Bash(go test) → ok 499", "Failed: Bash(make 497) → error: undefined: Thing497; Bash(make 498)", "Thing499\nNames: Name0, Name1,"} {
 		if !strings.Contains(line, text) {
 			t.Errorf("%q is not in %s", text, line)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -398,7 +399,7 @@ func TestL3IsBounded(t *testing.T) {
 		}
 		text := bytes.Buffer{}
 		for line := range strings.SplitSeq(string(sealed), `\n`) {
-			if strings.HasPrefix(line, "[turns ") && strings.Contains(line, "] read: ") {
+			if slices.ContainsFunc([]string{"[turn", "Assistant: ", "Changed: ", "Read: ", "Checks: ", "Failed: ", "Names: "}, func(start string) bool { return strings.HasPrefix(line, start) }) {
 				line, _, _ = strings.Cut(line, `"}`)
 				text.WriteString(line + "\n")
 			}

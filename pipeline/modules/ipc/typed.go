@@ -11,7 +11,7 @@ import (
 // typedShare bounds typed messages as a share of the part that a compaction can change. They are
 // kept before everything else, because people type few words and every later request depends on
 // them.
-const typedShare = 0.3
+const typedShare = 0.33
 
 // typedLengths are limits in characters for one typed message. The first one that fits the share
 // applies. Pastes are longer, and lose their middle.
@@ -72,6 +72,12 @@ func (r *records) boundTyped() typedBound {
 	const around = len("#1000 User: ")
 	var indexes, lengths []int
 	for _, t := range r.history.turns {
+		calls := t.calls()
+		for i := range calls {
+			if said, _ := calls[i].Rejection(); said != "" {
+				indexes, lengths = append(indexes, calls[i].Answered), append(lengths, utf8.RuneCountInString(said))
+			}
+		}
 		for i := range t.messages {
 			if t.messages[i].Role != conversation.User {
 				continue

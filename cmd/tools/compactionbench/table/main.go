@@ -29,6 +29,7 @@ type options struct {
 	only  string
 	vast  bool
 	kept  bool
+	curve bool
 	set   []string
 }
 
@@ -41,6 +42,7 @@ func main() {
 	flag.StringVar(&wanted.only, "only", "", "only generated sessions whose name holds this")
 	flag.BoolVar(&wanted.vast, "vast", false, "only real sessions in a window of a million")
 	flag.BoolVar(&wanted.kept, "kept", false, "only what prompts behind compactions still say of real sessions")
+	flag.BoolVar(&wanted.curve, "curve", false, "only ways to compact real sessions by cost and by what they forget")
 	flag.Func("set", "one setting of the pipeline, such as ipc.compressTo=0.35; may be repeated", func(setting string) error {
 		wanted.set = append(wanted.set, setting)
 		return nil
@@ -73,6 +75,13 @@ func run(ctx context.Context, wanted options) error {
 			return err
 		}
 		return report(ctx, wanted, "bench-compaction ARGS=-kept", found.Markdown())
+	}
+	if wanted.curve {
+		found, err := bench.Ways(ctx, suite)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		return report(ctx, wanted, "bench-compaction ARGS=-curve", found.Markdown())
 	}
 	if wanted.only == "" && !wanted.json {
 		if err := vast(ctx, bench, suite, wanted); err != nil || wanted.vast {
