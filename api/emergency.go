@@ -28,6 +28,7 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 		return response, written
 	}
 	s.learn(ctx, event, written.Teaches(said))
+	written.Exchange.Report.Events = event.Report.Events // with those of sending, for the second prompt
 	shrinking, span := spans.Start(ctx, "shrink prompt")
 	shrunk, ok := s.Prompts.Shrink(shrinking, written, said)
 	span.End()
@@ -59,9 +60,8 @@ func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate f
 	isPlain := !isEncoding(encodingOf(response.Header))
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
-		head, whole := headOf(response)
-		plain, err := decoded(encodingOf(response.Header), head, wire.MaxError)
-		if !whole || err != nil {
+		plain, whole := errorOf(response)
+		if !whole {
 			return wire.Overflow{}, wire.Usage{}, false
 		}
 		said, overflows = wire.ReadOverflow(response.StatusCode, plain)
@@ -78,6 +78,14 @@ func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate f
 	answer := tap.Answer()
 	said, overflows = answer.Overflow(most)
 	return said, answer.Usage, overflows && answer.SaysLittle()
+}
+
+// errorOf reads the body of an error, decoded, up to wire.MaxError bytes, and reports whether it is complete.
+// The answer can still be relayed from its first byte.
+func errorOf(response *http.Response) (plain []byte, whole bool) {
+	head, whole := headOf(response)
+	plain, err := decoded(encodingOf(response.Header), head, wire.MaxError)
+	return plain, whole && err == nil
 }
 
 // headOf reads the body of an answer up to wire.MaxError bytes, and reports whether it is complete. The

@@ -170,8 +170,7 @@ func (d delivery) tryKey(ctx context.Context) attempt {
 	case err != nil:
 		made.failure, made.failed = failover.OfError(err)
 	case response.StatusCode >= http.StatusBadRequest:
-		head, _ := headOf(response)
-		plain, _ := decoded(encodingOf(response.Header), head, maxHeard)
+		plain, _ := errorOf(response)
 		made.failure, made.failed = failover.OfAnswer(response, plain, d.Now())
 	case isEventStream(response) && !isEncoding(encodingOf(response.Header)):
 		tap := d.forward.codec.Tap(true)
@@ -205,10 +204,8 @@ func (d delivery) moved(failure failover.Failure) {
 	d.note("moved", failure.Reason, counts)
 }
 
-// note adds an entry to the report of a request and to the report of its prompt, because a second prompt
-// takes over the latter.
+// note adds an entry to the report of a request.
 func (d delivery) note(kind, reason string, counts map[string]int) {
 	entry := pipeline.ReportEntry{Module: "failover", Type: kind, Reason: reason, Counts: counts}
 	d.event.Report.Events = append(slices.Clone(d.event.Report.Events), entry)
-	d.written.Exchange.Report.Events = append(slices.Clone(d.written.Exchange.Report.Events), entry)
 }

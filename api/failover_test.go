@@ -379,3 +379,29 @@ func TestSessionsSpreadOverEqualKeysAndStay(t *testing.T) {
 		t.Errorf("16 sessions went to %v", used)
 	}
 }
+
+// What became of a request before its prompt was too long stays in its record.
+func TestFailoverBeforeAnEmergencyIsRecorded(t *testing.T) {
+	t.Parallel()
+	a := setupAccounts(t, "one", "two")
+	a.fail("one", refuses(529, `{}`))
+	a.fail("two", func(w http.ResponseWriter, r *http.Request) {
+		a.fail("two", nil)
+		refuses(http.StatusBadRequest, tooLong)(w, r)
+	})
+	if got := a.send(http.MethodPost, messagesPath, toolSession("claude-opus-5-5", 30, 800)); got.status != http.StatusOK {
+		t.Fatalf("%d: %s", got.status, got.body)
+	}
+	if asked := a.takeAsked(); !slices.Equal(asked, []string{"one", "two", "two"}) {
+		t.Errorf("asked %q", asked)
+	}
+	var report pipeline.Report
+	if err := json.Unmarshal(a.last(1).Report, &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"moved", "overflow"} {
+		if count := len(slices.DeleteFunc(slices.Clone(report.Events), func(event pipeline.ReportEntry) bool { return event.Type != kind })); count != 1 {
+			t.Errorf("%d events %s in %+v", count, kind, report.Events)
+		}
+	}
+}

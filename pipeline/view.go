@@ -88,6 +88,9 @@ type Place struct {
 	// only share their beginning with it.
 	Line uuid.UUID
 
+	// Pinned says that someone has pinned the whole session: only an order compacts its prompts.
+	Pinned bool
+
 	// Lives are the lengths in messages of ended threads of the lane's kind, in order; nil if unknown.
 	Lives []int
 }

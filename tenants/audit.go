@@ -83,6 +83,8 @@ const (
 	PatternDeleted       Action = "pattern.deleted"
 	PinAdded             Action = "pin.added"
 	PinRemoved           Action = "pin.removed"
+	SessionPinned        Action = "pin.session_added"
+	SessionUnpinned      Action = "pin.session_removed"
 	CompactAsked         Action = "compact.asked"
 	RequestSentAgain     Action = "request.sent_again"
 	SessionExported      Action = "session.exported"

@@ -67,16 +67,18 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /patterns/:id/edit":    {path: "/patterns/" + own.rule + "/edit", typed: []string{"text", "Ants are fed at noon.", "version", "1"}, action: tenants.PatternChanged},
 		"POST /patterns/:id/delete":  {path: "/patterns/" + own.Learn("Use zsh for shells.").ID.String() + "/delete", action: tenants.PatternDeleted},
 
-		"POST /pipeline/preview":        {path: "/pipeline/preview", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
-		"POST /pipeline/preview/csv":    {path: "/pipeline/preview/csv", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
-		"POST /pipeline":                {path: "/pipeline", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61"), action: tenants.PipelineSaved},
-		"POST /pipeline/windows":        {path: "/pipeline/windows", typed: []string{"model", "ours-1", "window_tokens", "64000"}, action: tenants.ModelWindowSet},
-		"POST /pipeline/windows/remove": {path: "/pipeline/windows/remove", typed: []string{"model", "ours-0"}, action: tenants.ModelWindowRemoved},
-		"POST /sessions/:id/pin":        {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
-		"POST /sessions/:id/restore":    {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
-		"POST /sessions/:id/compact":    {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
-		"POST /sessions/:id/release":    {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},       // refused: no such pin
-		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}}, // refused
+		"POST /pipeline/preview":             {path: "/pipeline/preview", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
+		"POST /pipeline/preview/csv":         {path: "/pipeline/preview/csv", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61")},
+		"POST /pipeline":                     {path: "/pipeline", typed: own.Get("/pipeline").Form("form[data-tuning]", "ipc.targetUtilization", "0.61"), action: tenants.PipelineSaved},
+		"POST /pipeline/windows":             {path: "/pipeline/windows", typed: []string{"model", "ours-1", "window_tokens", "64000"}, action: tenants.ModelWindowSet},
+		"POST /pipeline/windows/remove":      {path: "/pipeline/windows/remove", typed: []string{"model", "ours-0"}, action: tenants.ModelWindowRemoved},
+		"POST /sessions/:id/pin":             {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/pin-session":     {path: "/sessions/" + own.session + "/pin-session", action: tenants.SessionPinned},
+		"POST /sessions/:id/release-session": {path: "/sessions/" + own.session + "/release-session", action: tenants.SessionUnpinned},
+		"POST /sessions/:id/restore":         {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
+		"POST /sessions/:id/compact":         {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
+		"POST /sessions/:id/release":         {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},       // refused: no such pin
+		"POST /sessions/:id/delete":          {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}}, // refused
 
 		// What someone looks at is theirs, like their theme: nothing of the workspace changes.
 		"POST /overview/choose":                 {}, // web/overview has the row

@@ -254,6 +254,8 @@ func reaches() map[string]reach {
 		"POST /sessions/:id/comments":                 {roles: "oam", path: sessionAt("comments"), typed: []string{"text", "Look."}},
 		"POST /sessions/:id/comments/:comment/delete": {roles: "oam", path: func(of *tenant) string { return session(of) + "/comments/" + of.comment + "/delete" }},
 		"POST /sessions/:id/pin":                      {roles: "oam", path: sessionAt("pin")},
+		"POST /sessions/:id/pin-session":              {roles: "oam", path: sessionAt("pin-session")},
+		"POST /sessions/:id/release-session":          {roles: "oam", path: sessionAt("release-session")},
 		"POST /sessions/:id/release":                  {roles: "oam", path: sessionAt("release")},
 		"POST /sessions/:id/restore":                  {roles: "oam", path: sessionAt("restore")},
 		"GET /sessions/:id/compact":                   {roles: "oam", path: sessionAt("compact")},

@@ -163,6 +163,8 @@ func (s *Server) work(pages *echo.Group) {
 	pages.POST(paths.Sessions+"/:id/comments/:comment/delete", s.as(tenants.CommentSessions, forms.DeleteComment))
 	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, forms.Pin))
 	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, forms.Release))
+	pages.POST(paths.Sessions+"/:id/pin-session", s.as(tenants.ChangeSessions, forms.PinSession))
+	pages.POST(paths.Sessions+"/:id/release-session", s.as(tenants.ChangeSessions, forms.ReleaseSession))
 	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, forms.Restore))
 	pages.GET(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, forms.AskCompact))
 	pages.POST(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, forms.Compact))

@@ -46,6 +46,7 @@ func actions() map[string]tenants.Action {
 		"PUT /models/windows/:model": tenants.ModelWindowSet, "DELETE /models/windows/:model": tenants.ModelWindowRemoved,
 		"POST /patterns": tenants.PatternAdded, "PATCH /patterns/:id": tenants.PatternChanged, "DELETE /patterns/:id": tenants.PatternDeleted,
 		"DELETE /users/:id": tenants.EndUserErased, "DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,
+		"PUT /sessions/:id/pin": tenants.SessionPinned, "DELETE /sessions/:id/pin": tenants.SessionUnpinned,
 		"POST /sessions/:id/pins": tenants.PinAdded, "DELETE /sessions/:id/pins/:message": tenants.PinRemoved,
 		"POST /sessions/:id/comments": tenants.CommentAdded, "DELETE /sessions/:id/comments/:comment": tenants.CommentDeleted,
 		"PUT /sessions/:id/star": "", "DELETE /sessions/:id/star": "", // the caller's own, like a view

@@ -256,6 +256,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w.records[w.domain()] = []string{answer.signOn(t).Domains[0].Record}
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPut, w.path("/star"), "").want(t, http.StatusNoContent)
+	w.send(t, http.MethodPut, w.path("/pin"), "").want(t, http.StatusNoContent)
 	w.comment = w.remark(t, `{"text":"Look at this."}`)
 	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
 	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)

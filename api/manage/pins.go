@@ -89,6 +89,31 @@ func (h sessionHandler) deletePin(c echo.Context, who caller) error {
 	return done(c, err)
 }
 
+// pinSession pins a whole session: only an order compacts its prompts.
+func (h sessionHandler) pinSession(c echo.Context, who caller) error {
+	return h.changeSession(c, who, tenants.SessionPinned, func(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
+		return h.sessions.PinSession(ctx, tenant, id, who.author())
+	})
+}
+
+func (h sessionHandler) unpinSession(c echo.Context, who caller) error {
+	return h.changeSession(c, who, tenants.SessionUnpinned, h.sessions.UnpinSession)
+}
+
+// changeSession makes a change of a whole session that the caller may read, and logs it.
+func (h sessionHandler) changeSession(c echo.Context, who caller, action tenants.Action, change func(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	detail, _, err := h.laneText(c, who)
+	if err != nil {
+		return err
+	}
+	return done(c, h.notes.noted(c, who, tenants.Change{Action: action, Target: detail.ID.String()}, func(ctx context.Context, tenant tenants.Tenant) error {
+		return change(ctx, tenant, detail.ID)
+	}))
+}
+
 func (h sessionHandler) answerPins(c echo.Context, who caller, lane uuid.UUID) error {
 	pins, err := h.sessions.Pins(c.Request().Context(), who.workspace, lane)
 	if err != nil {

@@ -41,3 +41,28 @@ func TestATurnIsPinnedAndUnpinned(t *testing.T) {
 		t.Errorf("pins are %+v", pins.Data)
 	}
 }
+
+// E12: a whole session is pinned and released, and its page of the API says since when.
+func TestASessionIsPinnedAndReleased(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ada")
+	pinned := func() string {
+		var session struct {
+			PinnedAt string `json:"pinned_at"`
+		}
+		answer := w.send(t, http.MethodGet, w.path(""), "")
+		answer.want(t, http.StatusOK)
+		answer.decode(t, &session)
+		return session.PinnedAt
+	}
+	since := pinned()
+	w.send(t, http.MethodPut, w.path("/pin"), "").want(t, http.StatusNoContent)
+	if since == "" || pinned() != since {
+		t.Errorf("pinned since %q, then %q", since, pinned())
+	}
+	w.send(t, http.MethodDelete, w.path("/pin"), "").want(t, http.StatusNoContent)
+	w.send(t, http.MethodDelete, w.path("/pin"), "").want(t, http.StatusNotFound)
+	if since := pinned(); since != "" {
+		t.Errorf("released, but pinned since %s", since)
+	}
+}

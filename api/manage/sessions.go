@@ -37,6 +37,8 @@ func (h sessionHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/sessions/:id", a.as(tenants.ReadSessions, withID(h.getSession)))
 	group.DELETE("/sessions/:id", a.as(tenants.DeleteSessions, withID(h.deleteSession)))
 	group.POST("/sessions/:id/compact", a.as(tenants.ChangeSessions, h.compact))
+	group.PUT("/sessions/:id/pin", a.as(tenants.ChangeSessions, h.pinSession))
+	group.DELETE("/sessions/:id/pin", a.as(tenants.ChangeSessions, h.unpinSession))
 	group.GET("/sessions/:id/pins", a.as(tenants.ReadSessions, h.listPins))
 	group.POST("/sessions/:id/pins", a.as(tenants.ChangeSessions, h.createPin))
 	group.DELETE("/sessions/:id/pins/:message", a.as(tenants.ChangeSessions, h.deletePin))
@@ -64,13 +66,15 @@ type sessionJSON struct {
 	EndUser     string     `json:"end_user,omitempty"`
 	EndUserName string     `json:"end_user_name,omitempty"` // only with the right to read the session
 	Lanes       []laneJSON `json:"lanes,omitempty"`         // only for a single session
+	PinnedAt    *time.Time `json:"pinned_at,omitempty"`     // as a whole; only for a single session
 }
 
 type laneJSON struct {
 	ID        uuid.UUID   `json:"id"`
 	Parent    *uuid.UUID  `json:"parent,omitempty"`
 	ForkAt    int         `json:"fork_at,omitempty"`
-	Continues *uuid.UUID  `json:"continues,omitempty"` // session of the parent, if different
+	Continues *uuid.UUID  `json:"continues,omitempty"`    // session of the parent, if different
+	Continued []uuid.UUID `json:"continued_in,omitempty"` // sessions that continue it
 	Kind      string      `json:"kind"`
 	Messages  int         `json:"messages"`
 	Archived  int         `json:"archived"`
@@ -163,6 +167,9 @@ func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) err
 		return err
 	}
 	answer := remarked[0]
+	if !detail.PinnedAt.IsZero() {
+		answer.PinnedAt = &detail.PinnedAt
+	}
 	for _, lane := range detail.Lanes {
 		epochs, err := h.sessions.Epochs(ctx, who.workspace, lane.ID)
 		if err != nil {
@@ -175,7 +182,7 @@ func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) err
 
 func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions []cost.Decision) laneJSON {
 	answer := laneJSON{
-		ID: lane.ID, Parent: nullable(lane.Parent), ForkAt: lane.ForkAt, Continues: nullable(lane.Continues), Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
+		ID: lane.ID, Parent: nullable(lane.Parent), ForkAt: lane.ForkAt, Continues: nullable(lane.Continues), Continued: lane.Continued, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
 		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Breaker: lane.Breaker, Epochs: make([]epochJSON, len(epochs)),
 	}
 	if lane.Order != nil {

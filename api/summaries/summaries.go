@@ -224,7 +224,7 @@ func (s *Service) within(request Request) func(context.Context, tokens.Model, in
 func takesSummary(request Request, written *prompt.Prompt) bool {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && exchange.Limit > 0 &&
+	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && !exchange.Pinned && exchange.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
 		request.Choice.Key == "" // a key for one use isn't used again
 }

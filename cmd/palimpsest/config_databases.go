@@ -70,7 +70,7 @@ func newDatabase(public, address string) (Database, error) {
 	if _, err := pgconn.ParseConfig(address); err != nil || address == "" || checkURL("", address, "postgres", "postgresql") != nil {
 		return Database{}, errors.New("the database URL must start with postgres:// and be one that PostgreSQL takes; " + entryForm)
 	}
-	return Database{PublicURL: public, URL: address, Host: hostOf(parsed.Host)}, nil
+	return Database{PublicURL: public, URL: address, Host: hostOf(public, parsed.Host)}, nil
 }
 
 // held returns the server and the name of the database, without the login.
@@ -82,10 +82,13 @@ func (d Database) held() string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + cmp.Or(config.Database, config.User)
 }
 
-// hostOf returns a host in the form of URLs and requests, without a default port.
-func hostOf(host string) string {
-	host = strings.ToLower(host)
-	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
+// hostOf returns a host in the form of URLs and requests, without the default port of a public URL.
+func hostOf(public, host string) string {
+	port := ":443"
+	if strings.HasPrefix(strings.ToLower(public), "http:") {
+		port = ":80"
+	}
+	return strings.TrimSuffix(strings.ToLower(host), port)
 }
 
 // checkDatabases returns an error if DATABASE_URLS is set together with a setting that it replaces.
@@ -129,7 +132,7 @@ func (c Config) choose(host string) (Config, error) {
 		c.DatabaseURL = host
 		return c, nil
 	}
-	of := slices.IndexFunc(c.Databases, func(database Database) bool { return database.Host == hostOf(host) })
+	of := slices.IndexFunc(c.Databases, func(database Database) bool { return database.Host == hostOf(database.PublicURL, host) })
 	switch {
 	case len(c.Databases) == 0:
 		return Config{}, errors.New("--database: give a URL (postgres://USER:PASSWORD@HOST/NAME); a host is for an installation with DATABASE_URLS, which is not set")

@@ -31,6 +31,14 @@ func TestDatabasesAreReadWithTheirPublicURLs(t *testing.T) {
 	if b.Host != "b.example.com:8080" || b.DatabaseURL != "postgres://owner:hunter2@db2/palimpsest" || a.waitingDir() == b.waitingDir() || a.DataDir != b.DataDir {
 		t.Errorf("the second: %+v", b)
 	}
+	for _, test := range []struct{ public, host, want string }{
+		{"https://a.example", "A.example:443", "a.example"}, {"https://a.example", "a.example:80", "a.example:80"},
+		{"http://a.example", "a.example:80", "a.example"}, {"HTTP://a.example", "a.example:443", "a.example:443"},
+	} {
+		if got := hostOf(test.public, test.host); got != test.want {
+			t.Errorf("the host of %s at %s is %s, want %s", test.host, test.public, got, test.want)
+		}
+	}
 	if one := (Config{DataDir: "data"}); len(one.each()) != 1 || one.waitingDir() != "data" || one.about("Schema") != "Schema" {
 		t.Errorf("one database: %+v", one.each())
 	}

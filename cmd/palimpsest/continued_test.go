@@ -77,6 +77,12 @@ func TestSessionGoesOnInAnotherClientAsItsContinuation(t *testing.T) {
 	if page, _ := w.page(http.MethodGet, "/sessions/"+idIn(t, id), nil); !strings.Contains(page, `href="/sessions/`+from+`"`) {
 		t.Error("the page of the continued session does not lead to the one that it continues")
 	}
+	if page, _ := w.page(http.MethodGet, "/sessions/"+from, nil); !strings.Contains(page, `href="/sessions/`+idIn(t, id)+`"`) {
+		t.Error("the page of the session does not lead to the one that continues it")
+	}
+	if said := s.does("sessions", "show", from); !strings.Contains(said, "continued in session "+idIn(t, id)) {
+		t.Errorf("sessions show says %s", said)
+	}
 	if after := s.does("sessions", "export", from); after != before {
 		t.Error("the session that was carried over has changed")
 	}

@@ -29,7 +29,7 @@ func (s sites) handler() http.Handler {
 // at returns the site of a host, or the first one if the host is not ours.
 func (s sites) at(host string) (home *site, isOurs bool) {
 	for _, one := range s {
-		if one.config.Host == hostOf(host) {
+		if one.config.Host == hostOf(one.config.PublicURL, host) {
 			return one, true
 		}
 	}

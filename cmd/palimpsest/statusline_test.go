@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +37,12 @@ func statusLine(t testing.TB, program string) func() *exec.Cmd {
 		if err := os.MkdirAll(filepath.Join(home, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(home, folder, "s1.lock"), nil, 0o600); err != nil {
+		lock, err := os.Create(filepath.Join(home, folder, "s1.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,6 +24,7 @@ type Options struct {
 	Projection *session.Projection // the lane's current one; nil if absent
 	Anchor     session.Anchor
 	Pins       []int          // messages whose turns stay unchanged
+	Pinned     bool           // the whole session is pinned
 	Order      *session.Order // user request for the next epoch; nil if absent
 
 	Inserts []session.Insert   // in the lane
@@ -72,6 +73,7 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 			Conversation: pipeline.NewConversation(codec, envelope, digests),
 			Limits:       pipeline.Limits{Limit: options.Limit, Factor: options.Factor},
 			Lane: pipeline.Lane{
+				Place:      pipeline.Place{Pinned: options.Pinned},
 				Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order,
 				Inserts: options.Inserts, Heat: options.Heat,
 			},

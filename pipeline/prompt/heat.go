@@ -181,7 +181,7 @@ func (p *Prompt) wentOut(sent *Sent) {
 	}
 	p.Lane.Went(sent.cache.heat)
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	if exchange.Request.ReadOnly == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
+	if exchange.Request.ReadOnly == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead && !exchange.Pinned {
 		sent.cache.idle = config.IdleAbove(exchange.Limit)
 		if exchange.Limit > 0 && 2*exchange.Report.After > sent.cache.idle { // the answer is still to come
 			sent.cache.outline = exchange.Outline()

@@ -344,7 +344,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	w.settle(exchange, hint, lane, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
 	exchange.NextProjection = lane.NextNumber()
-	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
+	exchange.Pins, exchange.Pinned, exchange.Order = lane.Pins(), lane.Pinned(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
 	exchange.Attempts = lane.Attempts()
 	if w.Lives != nil && lane.Kind == session.Subagent {
@@ -417,7 +417,7 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
 	update := prompt.update(projection.At, prompt.Lane.Archived())
 	if err := w.Store.Commit(ctx, update, projection); err != nil {
-		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) {
+		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) || errors.Is(err, session.ErrPinned) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
 		return fmt.Errorf("commit epoch: %w", err)

@@ -76,6 +76,7 @@ type compacted struct {
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
 	pins        []int        // messages whose turns stay unchanged, in order
+	pinned      bool         // the whole session is pinned
 	order       Order        // the newest, carried out or not
 }
 
@@ -172,7 +173,7 @@ func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
 		Session: l.Session, Ancestry: Ancestry{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
 	}
-	fork.pins = pinsBefore(l.pins, at)
+	fork.pins, fork.pinned = pinsBefore(l.pins, at), l.pinned
 	fork.attempts = l.Attempts()
 	for _, projection := range l.projections {
 		if projection.Covers <= at {

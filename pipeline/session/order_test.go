@@ -17,7 +17,7 @@ type ordered struct{ *session.Memory }
 func (o ordered) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	found, err := o.Memory.Find(ctx, workspace, heads)
 	found.Order = session.Order{At: noon(), Instructions: "Keep the API."}
-	found.Pins = []int{1, 3}
+	found.Pins, found.Pinned = []int{1, 3}, true
 	return found, err
 }
 
@@ -70,13 +70,13 @@ func TestAForkKeepsThePinsThatItShares(t *testing.T) {
 	}
 	b.resolver = resolver
 	lane, _ := b.hold(t, session.Hint{}, "a B c D e F g")
-	if pins := lane.Pins(); !slices.Equal(pins, []int{1, 3}) {
-		t.Errorf("pins %v, want 1 and 3", pins)
+	if pins := lane.Pins(); !slices.Equal(pins, []int{1, 3}) || !lane.Pinned() {
+		t.Errorf("pins %v, want 1 and 3, and the session", pins)
 	}
 	lane.Unlock()
 	fork, _ := b.hold(t, session.Hint{}, "a B c D e X y")
 	defer fork.Unlock()
-	if pins := fork.Pins(); !slices.Equal(pins, []int{1, 3}) {
+	if pins := fork.Pins(); !slices.Equal(pins, []int{1, 3}) || !fork.Pinned() {
 		t.Errorf("the fork's pins %v", pins)
 	}
 }

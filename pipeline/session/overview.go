@@ -152,15 +152,17 @@ func (o *Overview) Mask() { o.Title, o.EndUserName = "", "" }
 type Detail struct {
 	Overview
 
-	Lanes []LaneOverview
+	Lanes    []LaneOverview
+	PinnedAt time.Time // when the whole session was pinned; zero if it isn't
 }
 
 // LaneOverview is a lane on a page.
 type LaneOverview struct {
 	ID        uuid.UUID
-	Parent    uuid.UUID // lane it forked from or continues; uuid.Nil if absent
-	ForkAt    int       // messages shared with Parent; 0 if it continues Parent
-	Continues uuid.UUID // session of Parent if it differs; uuid.Nil otherwise, or after its deletion
+	Parent    uuid.UUID   // lane it forked from or continues; uuid.Nil if absent
+	ForkAt    int         // messages shared with Parent; 0 if it continues Parent
+	Continues uuid.UUID   // session of Parent if it differs; uuid.Nil otherwise, or after its deletion
+	Continued []uuid.UUID // sessions that continue it, in the order of their ids
 	Kind      Kind
 	Position  int // messages of the longest request
 	Archived  int // messages in the archive

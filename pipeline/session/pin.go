@@ -22,6 +22,9 @@ type Pin struct {
 // change them.
 func (l *Lane) Pins() []int { return l.pins }
 
+// Pinned reports whether the whole session is pinned: its prompts are compacted only by an order.
+func (l *Lane) Pinned() bool { return l.pinned }
+
 // pinsBefore returns the pins of messages before index end.
 func pinsBefore(pins []int, end int) []int {
 	at, _ := slices.BinarySearch(pins, end)

@@ -62,6 +62,10 @@ type Records interface {
 	Pin(ctx context.Context, tenant tenants.Tenant, pin Pin) error
 	Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, message int) error
 
+	// PinSession pins a whole session, and UnpinSession ends that.
+	PinSession(ctx context.Context, tenant tenants.Tenant, id, by uuid.UUID) error
+	UnpinSession(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error
+
 	// Recorded returns the main conversations of the picked sessions with their token counts, newest first.
 	Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked Selection) ([]Recorded, error)
 

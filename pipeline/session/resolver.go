@@ -382,7 +382,7 @@ func (f *Found) Stored() *Lane {
 	lane := &Lane{
 		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Ancestry: Ancestry{Taken: f.Taken},
 		reached: reached{tip: f.Tip, isFork: f.IsFork}, durability: durable(f.Archived),
-		compacted: compacted{projections: f.Projections, pins: f.Pins, order: f.Order, summaries: f.Summaries},
+		compacted: compacted{projections: f.Projections, pins: f.Pins, pinned: f.Pinned, order: f.Order, summaries: f.Summaries},
 		progress:  progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts},
 	}
 	lane.warmth.load(f.Heat)

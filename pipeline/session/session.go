@@ -26,6 +26,9 @@ var ErrOvertaken = errors.New("lane was changed elsewhere")
 // contrary to the assumption.
 var ErrWarm = errors.New("lane was used elsewhere and is warm")
 
+// ErrPinned says that someone has pinned the whole session.
+var ErrPinned = errors.New("session is pinned")
+
 // ReasonIdle is the Reason of an epoch made after the provider's cache expired.
 const ReasonIdle = "idle"
 
@@ -159,13 +162,19 @@ type Found struct {
 	Heat        CacheState
 	Attempts    Attempts
 	Projections []Projection // oldest first, including inherited ones
-	Pins        []int        // pinned messages, in order, including inherited ones
-	Order       Order        // the newest; zero if absent
-	Summaries   []Summary    // accepted ones, oldest first, including inherited ones
-	Inserts     []Insert     // by number, including inherited ones
-	Taken       int          // number of the newest inherited insert; 0 if absent
-	IsFork      bool         // it forked from another lane
-	Plan        *Plan        // of the next epoch, made for its last prompt; nil if absent
+	Wishes
+	Summaries []Summary // accepted ones, oldest first, including inherited ones
+	Inserts   []Insert  // by number, including inherited ones
+	Taken     int       // number of the newest inherited insert; 0 if absent
+	IsFork    bool      // it forked from another lane
+	Plan      *Plan     // of the next epoch, made for its last prompt; nil if absent
+}
+
+// Wishes are what people want of a lane's prompt.
+type Wishes struct {
+	Pins   []int // pinned messages, in order, including inherited ones
+	Pinned bool  // the whole session is pinned
+	Order  Order // the newest; zero if absent
 }
 
 // Extent holds the message counts of a stored lane.
@@ -181,7 +190,7 @@ type Store interface {
 	// in one transaction that is durable when it returns. It returns ErrOvertaken if a projection with that
 	// number exists or if messages that it replaces are not in the archive. It returns ErrWarm if the
 	// projection's reason is ReasonIdle and a known prompt of the lane still had a live cache at the time of
-	// the update.
+	// the update. It returns ErrPinned if the session is pinned and no order is newer.
 	Commit(ctx context.Context, update Update, projection Projection) error
 
 	// Inject stores the session, lane and entries of the update together with new inserts of its lane, in one

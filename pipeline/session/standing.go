@@ -55,7 +55,7 @@ func (l *Lane) unasked(met, length int) int {
 func (l *Lane) absorb(found *Found) {
 	l.catchUp(Standing{Tip: found.Tip, Heat: found.Heat, Attempts: found.Attempts})
 	l.projections = withNewer(found.Projections, l.projections)
-	l.summaries, l.pins, l.order = found.Summaries, found.Pins, found.Order
+	l.summaries, l.pins, l.pinned, l.order = found.Summaries, found.Pins, found.Pinned, found.Order
 	l.inserts = found.Inserts
 	l.Arrived(0, found.Archived)
 	l.PlanAhead(found.Plan)

@@ -28,6 +28,7 @@ func doneWith() map[tenants.Action]string {
 		tenants.RetentionSet: "set how long sessions are kept", tenants.SettingsSaved: "changed the settings",
 		tenants.SessionDeleted: "deleted the session %", tenants.SessionExported: "exported the session %", tenants.EndUserErased: "erased the end user %",
 		tenants.PinAdded: "pinned a message of the session %", tenants.PinRemoved: "unpinned a message of the session %", tenants.CompactAsked: "asked to compact the session %",
+		tenants.SessionPinned: "pinned the session %", tenants.SessionUnpinned: "unpinned the session %",
 		tenants.CommentAdded: "commented on the session %", tenants.CommentDeleted: "deleted a comment on the session %",
 		tenants.RequestSentAgain: "sent the request % again",
 		tenants.LoginOpened:      "logged in", tenants.LoginEnded: "ended a login",

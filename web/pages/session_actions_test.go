@@ -105,3 +105,17 @@ func TestDifferenceShowsWhatWasTakenOut(t *testing.T) {
 		t.Errorf("%d lines for %d requests", lines, overview.Exchanges)
 	}
 }
+
+func TestASessionIsPinnedFromItsPage(t *testing.T) {
+	t.Parallel()
+	person, _, overview := compressed(t)
+	address := "/sessions/" + overview.ID.String()
+	page := person.Post(address + "/pin-session")
+	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Never compacted") || page.TestID("pinned-session") == "" || page.Has(`[data-testid="pin-session"]`) {
+		t.Errorf("status %d: %q, %q", page.Status, page.TestID("done"), page.TestID("pinned-session"))
+	}
+	page = person.Post(address + "/release-session")
+	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Compacted again") || page.TestID("pinned-session") != "" || !page.Has(`[data-testid="pin-session"]`) {
+		t.Errorf("status %d: %q, %q", page.Status, page.TestID("done"), page.TestID("pinned-session"))
+	}
+}

@@ -328,6 +328,12 @@ func PinTurn(session uuid.UUID) string { return Session(session) + "/pin" }
 // ReleaseTurn is the path that releases a pinned turn.
 func ReleaseTurn(session uuid.UUID) string { return Session(session) + "/release" }
 
+// PinSession is the path that pins a whole session, so that it is not compacted.
+func PinSession(session uuid.UUID) string { return Session(session) + "/pin-session" }
+
+// ReleaseSession is the path that releases a pinned session.
+func ReleaseSession(session uuid.UUID) string { return Session(session) + "/release-session" }
+
 // RestoreTurns is the path that puts turns back into the next request.
 func RestoreTurns(session uuid.UUID) string { return Session(session) + "/restore" }
 

@@ -24,6 +24,8 @@ import (
 // A form's action, as in the address of the next page.
 const (
 	donePinned   = "pinned"
+	doneKept     = "kept"
+	doneLet      = "let"
 	doneReleased = "released"
 	doneRestored = "restored"
 	doneAsked    = "asked"
@@ -241,6 +243,32 @@ func (h Forms) Release(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, after(of, strconv.Itoa(message), doneReleased))
 }
 
+// PinSession pins the whole session, so that only an order compacts it.
+func (h Forms) PinSession(c echo.Context, who tenants.Principal) error {
+	return h.whole(c, who, tenants.SessionPinned, doneKept, func(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
+		return h.deps.Sessions.PinSession(ctx, tenant, id, who.User.ID)
+	})
+}
+
+// ReleaseSession lets a pinned session be compacted again.
+func (h Forms) ReleaseSession(c echo.Context, who tenants.Principal) error {
+	return h.whole(c, who, tenants.SessionUnpinned, doneLet, h.deps.Sessions.UnpinSession)
+}
+
+// whole makes a change of the whole session.
+func (h Forms) whole(c echo.Context, who tenants.Principal, action tenants.Action, done string, change func(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error) error {
+	of, err := h.changed(c, who)
+	if err != nil {
+		return err
+	}
+	ctx, id := c.Request().Context(), of.detail.ID
+	err = h.noted(ctx, who, tenants.Change{Action: action, Target: id.String()}, func(tenant tenants.Tenant) error { return change(ctx, tenant, id) })
+	if err != nil {
+		return err
+	}
+	return layout.Redirect(c, after(of, "", done))
+}
+
 // AskCompact asks for the turns that an epoch must keep or leave out.
 func (h Forms) AskCompact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
@@ -338,6 +366,10 @@ func doneText(done string) string {
 	switch done {
 	case donePinned:
 		return "Never compressed from now on: the next compaction leaves this turn as the client sent it."
+	case doneKept:
+		return "Never compacted from now on, unless someone asks for it. What is compacted already stays so."
+	case doneLet:
+		return "Compacted again: the next prompt that needs it is compacted."
 	case doneReleased:
 		return "Compressed again: the next compaction may shorten this turn."
 	case doneRestored:

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -122,6 +123,19 @@ func (m *model) continues() uuid.UUID {
 		}
 	}
 	return uuid.Nil
+}
+
+// continued returns the sessions that continue this one.
+func (m *model) continued() []uuid.UUID {
+	var all []uuid.UUID
+	for _, lane := range m.Lanes {
+		for _, id := range lane.Continued {
+			if !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
 }
 
 // mayContinue reports whether another client can continue the session. It needs the main thread in the archive.

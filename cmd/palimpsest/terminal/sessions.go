@@ -101,10 +101,16 @@ func (a *App) showCommand() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.Out, "%s\n%s, %s, %s\n%s\n\n", oneLine(one.Title), oneLine(one.Client), oneLine(one.Model), plural(one.Requests, "request"), state.line(a.Now()))
+		if one.PinnedAt != nil {
+			fmt.Fprintf(a.Out, "pinned: it is not compacted until palimpsest sessions release %s\n\n", one.ID)
+		}
 		rows := [][]string{{"THREAD", "KIND", "MESSAGES", "COMPACTION", "BEFORE", "AFTER", "WHEN"}}
 		for _, lane := range one.Lanes {
 			if lane.Continues != "" {
 				fmt.Fprintf(a.Out, "continues session %s\n\n", lane.Continues)
+			}
+			for _, other := range lane.Continued {
+				fmt.Fprintf(a.Out, "continued in session %s\n\n", other)
 			}
 			rows = append(rows, []string{lane.ID, lane.Kind, strconv.Itoa(lane.Messages), "", "", "", ago(a.Now().Sub(lane.LastAt))})
 			for i, epoch := range lane.Epochs {
@@ -151,7 +157,7 @@ func (a *App) undoCommand() *cobra.Command {
 			return err
 		}
 		if len(pins.Data)+len(shortened) > mostPins {
-			return fmt.Errorf("the compactions shortened %d turns, and at most %d can be pinned: pin those that matter with palimpsest sessions pin, or leave the session out with the header X-Palimpsest-Bypass: true", len(shortened), mostPins)
+			return fmt.Errorf("the compactions shortened %d turns, and at most %d can be pinned: pin those that matter with palimpsest sessions pin, or send requests with the header X-Palimpsest-Bypass: true", len(shortened), mostPins)
 		}
 		for _, turn := range shortened {
 			if err := client.call(ctx, http.MethodPost, path+"/pins?lane="+lane.ID, map[string]int{"message": turn.From}, nil); err != nil {
@@ -189,7 +195,14 @@ func (c *Client) shortened(ctx context.Context, path, lane string) ([]turnJSON, 
 }
 
 func (a *App) pinCommand() *cobra.Command {
-	return a.onSession("pin SESSION MESSAGE...", "Keep the turns of messages in the prompt as they are", cobra.MinimumNArgs(2), func(ctx context.Context, client *Client, one sessionJSON, messages []string) error {
+	return a.onSession("pin SESSION [MESSAGE...]", "Keep the whole session from being compacted, or only the turns of messages", cobra.MinimumNArgs(1), func(ctx context.Context, client *Client, one sessionJSON, messages []string) error {
+		if len(messages) == 0 {
+			if err := client.call(ctx, http.MethodPut, "/sessions/"+one.ID+"/pin", nil, nil); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(a.Out, "Pinned the session: it is not compacted until palimpsest sessions release %s.\n", one.ID)
+			return err
+		}
 		for _, text := range messages {
 			message, err := strconv.Atoi(text)
 			if err != nil {
@@ -205,7 +218,13 @@ func (a *App) pinCommand() *cobra.Command {
 }
 
 func (a *App) releaseCommand() *cobra.Command {
-	return a.onSession("release SESSION [MESSAGE...]", "Let pinned turns be compacted again: all, or those of messages", cobra.MinimumNArgs(1), func(ctx context.Context, client *Client, one sessionJSON, messages []string) error {
+	return a.onSession("release SESSION [MESSAGE...]", "Let a pinned session or pinned turns be compacted again: all, or only the turns of messages", cobra.MinimumNArgs(1), func(ctx context.Context, client *Client, one sessionJSON, messages []string) error {
+		if len(messages) == 0 && one.PinnedAt != nil {
+			if err := client.call(ctx, http.MethodDelete, "/sessions/"+one.ID+"/pin", nil, nil); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.Out, "Released the session.")
+		}
 		path := "/sessions/" + one.ID + "/pins"
 		var pins page[pinJSON]
 		if err := client.get(ctx, path, nil, &pins); err != nil {

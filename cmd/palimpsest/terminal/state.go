@@ -57,6 +57,7 @@ type sessionJSON struct {
 	After       int64      `json:"tokens_after"`
 	NetMicroUSD int64      `json:"net_micro_usd"`
 	Lanes       []laneJSON `json:"lanes,omitempty"`
+	PinnedAt    *time.Time `json:"pinned_at,omitempty"` // as a whole
 }
 
 type laneJSON struct {
@@ -67,7 +68,8 @@ type laneJSON struct {
 	WarmUntil *time.Time   `json:"warm_until,omitempty"`
 	Epochs    []Compaction `json:"epochs"`
 
-	Continues string `json:"continues,omitempty"` // the session that the lane continues
+	Continues string   `json:"continues,omitempty"`    // the session that the lane continues
+	Continued []string `json:"continued_in,omitempty"` // the sessions that continue the lane
 }
 
 type requestJSON struct {

@@ -151,18 +151,39 @@ func TestStatusLineAsksNoServer(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(r.asked) > 0 || refreshed != 2 { // a reader that did not start leaves no lock
+	if len(r.asked) > 0 || refreshed != 2 {
 		t.Errorf("asked %v, refreshed %d times", r.asked, refreshed)
 	}
-	if !app.states().lock(claude) || app.states().lock(claude) {
-		t.Error("two readers at once")
+}
+
+// However many status lines and readers run at once, one reads the session, and a dead one blocks no other.
+func TestOneProcessReadsASessionAtATime(t *testing.T) {
+	t.Parallel()
+	files := stateFiles{t.TempDir()}
+	if err := os.WriteFile(files.file(claude, ".lock"), nil, 0o600); err != nil { // of a process that died
+		t.Fatal(err)
 	}
-	r.now = time.Now().Add(time.Minute)
-	if !app.states().lock(claude) {
-		t.Error("a dead reader keeps others out")
+	const readers = 20
+	held := make(chan func(), readers)
+	for range readers {
+		go func() { held <- files.lock(claude) }()
 	}
-	if left, err := os.ReadDir(app.Cache); err != nil || len(left) != 1 {
-		t.Errorf("left are %v, %v", left, err)
+	var unlock func()
+	for range readers {
+		one := <-held
+		if one != nil && unlock != nil {
+			t.Fatal("two readers at once")
+		}
+		if one != nil {
+			unlock = one
+		}
+	}
+	if unlock == nil {
+		t.Fatal("a dead reader keeps others out")
+	}
+	unlock()
+	if files.lock(claude) == nil {
+		t.Error("a reader that is done keeps others out")
 	}
 }
 

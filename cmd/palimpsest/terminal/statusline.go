@@ -19,7 +19,6 @@ import (
 const (
 	fresh       = 2 * time.Second  // how old a state may be before it is read again
 	refreshTime = 20 * time.Second // timeout of a refresh
-	staleLock   = 30 * time.Second // after it a reader counts as dead
 	inputWait   = 10 * time.Millisecond
 	maxInput    = 1 << 20
 )
@@ -45,10 +44,12 @@ func (a *App) statusLineCommand() *cobra.Command {
 			if _, err := fmt.Fprintln(a.Out, state.line(a.Now())); err != nil {
 				return err
 			}
-			if a.Now().Sub(state.At) >= fresh && a.states().lock(id) {
-				if err := a.Refresh(id); err != nil {
-					a.states().unlock(id)
-				}
+			if a.Now().Sub(state.At) < fresh {
+				return nil
+			}
+			if unlock := a.states().lock(id); unlock != nil {
+				unlock()          // the started process locks the session itself
+				_ = a.Refresh(id) // the next line tries again
 			}
 			return nil
 		},
@@ -76,12 +77,9 @@ func (a *App) askedSession() string {
 }
 
 // stateFiles stores the states of sessions, and locks a session while it is read.
-type stateFiles struct {
-	folder string
-	now    func() time.Time
-}
+type stateFiles struct{ folder string }
 
-func (a *App) states() stateFiles { return stateFiles{a.Cache, a.Now} }
+func (a *App) states() stateFiles { return stateFiles{a.Cache} }
 
 func (f stateFiles) file(id, extension string) string { return filepath.Join(f.folder, id+extension) }
 
@@ -117,27 +115,30 @@ func (f stateFiles) keep(id string, state State) error {
 	return err
 }
 
-// lock reports whether it has locked a session for a refresh by this process.
-func (f stateFiles) lock(id string) bool {
+// lock locks a session for a refresh by this process, and returns the function that ends that, or nil if
+// another process has the lock. The system ends the lock of a dead process.
+func (f stateFiles) lock(id string) (unlock func()) {
 	if f.folder == "" || os.MkdirAll(f.folder, 0o700) != nil {
-		return false
+		return nil
 	}
-	path := f.file(id, ".lock")
-	if about, err := os.Stat(path); err == nil && f.now().Sub(about.ModTime()) > staleLock {
-		_ = os.Remove(path)
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(f.file(id, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return false
+		return nil
 	}
-	return file.Close() == nil
+	if lockFile(file) != nil {
+		_ = file.Close()
+		return nil
+	}
+	return func() { _ = file.Close() }
 }
-
-func (f stateFiles) unlock(id string) { _ = os.Remove(f.file(id, ".lock")) }
 
 // refresh reads a session and stores its state. It stores an error too, so that the status line shows it.
 func (a *App) refresh(ctx context.Context, id string) error {
-	defer a.states().unlock(id)
+	unlock := a.states().lock(id)
+	if unlock == nil {
+		return nil
+	}
+	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	state, err := a.read(ctx, id)

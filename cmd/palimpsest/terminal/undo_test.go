@@ -29,7 +29,7 @@ func turned(t *testing.T, turns, shortened int) (app *App, changes *[]string) {
 		case "":
 			write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "s1", "name": claude}}})
 		case "/s1":
-			write(w, http.StatusOK, map[string]any{"id": "s1", "lanes": []any{map[string]any{"id": "m", "kind": "main"}, map[string]any{"id": "a", "kind": "subagent"}}})
+			write(w, http.StatusOK, map[string]any{"id": "s1", "pinned_at": "2026-11-30T01:00:00Z", "lanes": []any{map[string]any{"id": "m", "kind": "main"}, map[string]any{"id": "a", "kind": "subagent"}}})
 		case "/s1/pins":
 			write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"lane": "m", "message": 3}, map[string]any{"lane": "m", "message": 9}}})
 		case "/s1/turns":
@@ -100,5 +100,22 @@ func TestReleaseEndsOnlyTheNamedPins(t *testing.T) {
 	}
 	if want := []string{"DELETE /api/v1/sessions/s1/pins/9?lane=m "}; !slices.Equal(*changes, want) {
 		t.Errorf("sent are %v", *changes)
+	}
+}
+
+func TestWholeSessionIsPinnedAndReleased(t *testing.T) {
+	t.Parallel()
+	app, changes := turned(t, 5, 0)
+	for _, what := range []string{"pin", "release"} {
+		if err := app.sessions(t, what, claude); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"PUT /api/v1/sessions/s1/pin ", "DELETE /api/v1/sessions/s1/pin ",
+		"DELETE /api/v1/sessions/s1/pins/3?lane=m ", "DELETE /api/v1/sessions/s1/pins/9?lane=m ",
+	}
+	if !slices.Equal(*changes, want) {
+		t.Errorf("sent are %q", *changes)
 	}
 }

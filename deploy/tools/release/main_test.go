@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,13 +16,40 @@ import (
 	"aead.dev/minisign"
 )
 
-// packed makes a release of this test program for two platforms and returns its folder.
-func packed(t *testing.T, key string) string {
+// smallProgram returns an ELF file with nothing but this test program's build information. Packing a whole
+// program would take most of the tests' time.
+func smallProgram(t *testing.T) []byte {
 	t.Helper()
-	program, err := os.ReadFile(os.Args[0])
+	info, err := buildinfo.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+	const headers, sentinel = 64 + 56, "0123456789abcdef" // the reader cuts the sentinels off
+	data := append([]byte("\xff Go buildinf:"), 8, 2)     // the size of a pointer, and that the strings follow
+	data = append(data, make([]byte, 32-len(data))...)
+	for _, text := range []string{info.GoVersion, sentinel + info.String() + "\n" + sentinel} {
+		data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
+	}
+	var program bytes.Buffer
+	for _, part := range []any{
+		elf.Header64{
+			Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+			Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
+		},
+		elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_W), Vaddr: 0x1000, Off: headers, Filesz: uint64(len(data)), Memsz: uint64(len(data)), Align: 8},
+		data,
+	} {
+		if err := binary.Write(&program, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return program.Bytes()
+}
+
+// packed makes a release of a small program for two platforms and returns its folder.
+func packed(t *testing.T, key string) string {
+	t.Helper()
+	program := smallProgram(t)
 	r := release{version: "1.2.3", at: time.Unix(1_700_000_000, 0).UTC(), root: "../../..", bin: t.TempDir(), out: t.TempDir(), man: t.TempDir(), url: "https://example.com/v1.2.3", npm: product}
 	if err := os.WriteFile(filepath.Join(r.man, "palimpsest.1"), []byte(".TH PALIMPSEST 1\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,9 @@ const Name = "ipc"
 // same originals, levels and settings give the same bytes.
 const RenderVersion = 7
 
+// sessionPinned is the reason to leave a pinned session alone.
+const sessionPinned = "session_pinned"
+
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
@@ -62,6 +65,9 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	switch {
 	case why == noOccasion:
 		return draft, nil
+	case exchange.Pinned && exchange.Order == nil:
+		skip(draft, sessionPinned)
+		return draft, nil
 	case config.DeepestLevel == 0:
 		skip(draft, "deepest_level")
 		return draft, nil
@@ -105,6 +111,10 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 	err := exchange.Committer.Commit(ctx, epoch.projection)
 	if errors.Is(err, session.ErrWarm) {
 		skip(draft, "warm_elsewhere")
+		return nil
+	}
+	if errors.Is(err, session.ErrPinned) {
+		skip(draft, sessionPinned)
 		return nil
 	}
 	if err != nil {

@@ -1,8 +1,13 @@
 package ipc_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,5 +97,41 @@ func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, bod
 	}
 	if lane.Epochs == 0 || lane.Epochs > 8 {
 		t.Errorf("%d epochs", lane.Epochs)
+	}
+}
+
+// A16: the tools that Claude Code has looked up stay known to the model, compaction after compaction.
+func TestRecordedToolReferencesSurviveCompactions(t *testing.T) {
+	t.Parallel()
+	file := sharedtest.Files(t, "data/clients/2026-11/claude-code-2.1.332/v1-messages--tool_reference/body.json")[0]
+	indented, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole bytes.Buffer
+	var body struct{ Messages json.RawMessage }
+	if err := errors.Join(json.Compact(&whole, indented), json.Unmarshal(whole.Bytes(), &body)); err != nil {
+		t.Fatal(err)
+	}
+	recorded := strings.TrimSuffix(string(body.Messages), "]")
+	references := regexp.MustCompile(`\{"type":"tool_result","tool_use_id":"[^"]*","content":\[(?:\{"type":"tool_reference"[^{}]*\},?)+\]\}`).FindAllString(recorded, -1)
+	if len(references) == 0 {
+		t.Fatal("no tool is looked up in the recorded session")
+	}
+	lane, epochs, more := newLane(t, 70_000), 0, new(strings.Builder)
+	for i := range 48 {
+		fmt.Fprintf(more, `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_more%d","name":"Bash","input":{"command":"make %d"}}]}`, i, i)
+		fmt.Fprintf(more, `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_more%d","content":%s}]}`, i, quoted(words(2_000)))
+		if i%6 > 0 {
+			continue
+		}
+		exchange, sealed := send(t, lane, bytes.Replace(whole.Bytes(), body.Messages, []byte(recorded+more.String()+"]"), 1))
+		holds(t, sealed, references...)
+		if exchange.Report.Compression == pipeline.Epoch {
+			epochs++
+		}
+	}
+	if epochs < 2 {
+		t.Errorf("%d compactions, want several", epochs)
 	}
 }

@@ -394,6 +394,13 @@ func TestFailuresOutsideTheLaneAreNotCounted(t *testing.T) {
 	if u.attempts != (session.Attempts{}) || exchange.Projection != nil {
 		t.Errorf("attempts: %+v", u.attempts)
 	}
+
+	u.Options.Commit = func(context.Context, session.Projection) error { return fmt.Errorf("commit: %w", session.ErrPinned) }
+	exchange = u.send(t, 0, longTalk(33))
+	wants(t, exchange, "skipped", "session_pinned")
+	if u.attempts != (session.Attempts{}) || exchange.Projection != nil {
+		t.Errorf("attempts: %+v", u.attempts)
+	}
 }
 
 // B10: an epoch is followed by room, also where it was made on a cold cache.

@@ -187,8 +187,8 @@ func (j *Journal) Replay(ctx context.Context) {
 	}
 }
 
-// handOver stores the content of an entry. If another process was first with the epoch, its originals are
-// still stored.
+// handOver stores the content of an entry. If another process was first with the epoch, or the session is
+// pinned, its originals are still stored.
 func (j *Journal) handOver(ctx context.Context, one entry) error {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
@@ -201,7 +201,7 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 		return err
 	}
 	err = j.Store.Commit(ctx, held.Seen, held.Projection)
-	if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) {
+	if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) && !errors.Is(err, session.ErrPinned) {
 		return err
 	}
 	if err := j.Record(ctx, one.workspace, []session.Update{held.Seen}); err != nil {

@@ -185,7 +185,7 @@ func TestEpochWaitsOnTheDiskForTheStore(t *testing.T) {
 // Only what a store that is away would have taken is kept, and what cannot wait.
 func TestRefusalsAndEpochsThatCanWaitAreNotKept(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm, errors.New("bad")} {
+	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm, session.ErrPinned, errors.New("bad")} {
 		b := setup(t)
 		b.store.fails = refusal
 		if err := b.commit(uuid.UUID{1}, 1); !errors.Is(err, refusal) || len(b.files()) != 0 {
@@ -205,7 +205,7 @@ func TestRefusalsAndEpochsThatCanWaitAreNotKept(t *testing.T) {
 // originals are stored all the same, and the lane is read again.
 func TestOriginalsOfAnOvertakenEpochAreStored(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm} {
+	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm, session.ErrPinned} {
 		b, lane := setup(t), uuid.UUID{1}
 		b.store.fails = session.ErrAway
 		if err := b.commit(lane, 1); err != nil {

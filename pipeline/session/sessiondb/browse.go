@@ -36,7 +36,9 @@ const (
 			l.asked_by, l.asked_instructions,
 			l.fruitless, l.tried_reason,
 			CASE WHEN l.warm_seconds > 0 THEN l.warm_at + make_interval(secs => l.warm_seconds) END,
-			(SELECT p.session_id FROM lanes p WHERE p.workspace_id = l.workspace_id AND p.id = l.parent_id AND p.session_id <> l.session_id)
+			(SELECT p.session_id FROM lanes p WHERE p.workspace_id = l.workspace_id AND p.id = l.parent_id AND p.session_id <> l.session_id),
+			ARRAY(SELECT DISTINCT c.session_id FROM lanes c
+				WHERE c.workspace_id = l.workspace_id AND c.parent_id = l.id AND c.fork_at = 0 AND c.parent_id IS NOT NULL AND c.session_id <> l.session_id)
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
@@ -56,7 +58,7 @@ func sessionColumns() string {
 }
 
 const otherColumns = `, id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	single, bridged, coalesce(end_user, '') AS end_user,
+	single, bridged, pinned_at, coalesce(end_user, '') AS end_user,
 	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
@@ -78,6 +80,7 @@ type listRow struct {
 	Bridged    bool `gorm:"column:bridged"`
 	Rehydrated bool `gorm:"column:rehydrated"`
 	EndUser    string
+	PinnedAt   *time.Time
 
 	// For a bounded look: whether the row matches the query, and its number, from 1.
 	Fits  bool `gorm:"column:fits"`
@@ -181,6 +184,9 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 			return session.ErrNotFound
 		}
 		detail.Overview = rows[0].overview()
+		if at := rows[0].PinnedAt; at != nil {
+			detail.PinnedAt = *at
+		}
 		var err error
 		detail.Lanes, err = lanesOf(tx, workspace, id)
 		return err
@@ -201,7 +207,7 @@ func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]sessio
 		var instructions string
 		var attempts session.Attempts
 		err = row.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
-			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason, &warm, &continues)
+			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason, &warm, &continues, &lane.Continued)
 		if err != nil {
 			return lane, err
 		}

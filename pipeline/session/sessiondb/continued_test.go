@@ -1,6 +1,7 @@
 package sessiondb_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -35,7 +36,7 @@ func TestCarriedOnLaneNamesItsParentAndSharesNothing(t *testing.T) {
 		t.Errorf("found is %+v, %v: it is no fork", found, err)
 	}
 	detail, err = f.store.Browser().Session(t.Context(), f.scope.Workspace, from.session)
-	if err != nil || len(detail.Lanes) != 1 || detail.Lanes[0].Continues != uuid.Nil || detail.Lanes[0].Archived != 6 {
+	if err != nil || len(detail.Lanes) != 1 || detail.Lanes[0].Continues != uuid.Nil || detail.Lanes[0].Archived != 6 || !slices.Equal(detail.Lanes[0].Continued, []uuid.UUID{on.session}) {
 		t.Errorf("the session that is carried on is %+v, %v", detail, err)
 	}
 }

@@ -139,7 +139,7 @@ func scanLane(row *sql.Row, found *session.Found) error {
 	err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived,
 		&warmAt, &seconds, &found.Heat.Projection, &found.Heat.Position, &found.Heat.Tokens, &found.Heat.Model, &found.Heat.Key,
 		&triedAt, &found.Attempts.Fruitless, &found.Attempts.Reason, &found.Attempts.Size, &found.Attempts.Limit,
-		&askedAt, &askedBy, &found.Order.Instructions, &found.IsFork)
+		&askedAt, &askedBy, &found.Order.Instructions, &found.IsFork, &found.Pinned)
 	found.Heat.At, found.Heat.TTL = warmAt.Time, time.Duration(seconds)*time.Second
 	found.Attempts.At = triedAt.Time
 	found.Order.At, found.Order.By = askedAt.Time, askedBy.UUID

@@ -24,7 +24,10 @@ const (
 		WHERE workspace_id = $1 AND id = $2 AND position > $3
 			AND (SELECT count(*) FROM lane_pins n WHERE n.workspace_id = $1 AND n.lane_id = $2) < $5
 		ON CONFLICT (workspace_id, lane_id, message) DO UPDATE SET pinned_by = lane_pins.pinned_by`
-	sqlUnpin = `DELETE FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2 AND message = $3`
+	sqlPinSession   = `UPDATE sessions SET pinned_at = coalesce(pinned_at, now()), pinned_by = coalesce(pinned_by, $3) WHERE workspace_id = $1 AND id = $2`
+	sqlUnpinSession = `UPDATE sessions SET pinned_at = NULL, pinned_by = NULL WHERE workspace_id = $1 AND id = $2 AND pinned_at IS NOT NULL`
+	sqlNotifyLanes  = `SELECT pg_notify($3, workspace_id || '/' || id || '/0') FROM lanes WHERE workspace_id = $1 AND session_id = $2`
+	sqlUnpin        = `DELETE FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2 AND message = $3`
 )
 
 // Pins returns the pins of a lane by message, including those of messages shared with its parent.
@@ -52,6 +55,36 @@ func (s Browser) Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUI
 		return fmt.Errorf("unpin message %d of lane %s: %w", message, lane, err)
 	}
 	return nil
+}
+
+// PinSession pins a whole session and notifies all replicas. An existing pin stays. It returns
+// session.ErrNotFound if the workspace has no such session.
+func (s Browser) PinSession(ctx context.Context, tenant tenants.Tenant, id, by uuid.UUID) error {
+	return batchdb.Wrapf(s.changeSession(ctx, tenant, id, sqlPinSession, by), "pin session %s", id)
+}
+
+// UnpinSession ends the pin of a whole session and notifies all replicas. It returns session.ErrNotFound if
+// the session isn't pinned.
+func (s Browser) UnpinSession(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
+	return batchdb.Wrapf(s.changeSession(ctx, tenant, id, sqlUnpinSession), "unpin session %s", id)
+}
+
+// changeSession runs a statement on the row of a session and makes all replicas reload its lanes.
+func (c *core) changeSession(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, statement string, values ...any) error {
+	return c.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, append([]any{tenant.Workspace(), id}, values...)...)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if rows == 0 {
+			return session.ErrNotFound
+		}
+		return batchdb.Later(tx, sqlNotifyLanes, tenant.Workspace(), id, Channel)
+	})
 }
 
 // change runs a statement on one row of a lane and makes all replicas reload the lane.

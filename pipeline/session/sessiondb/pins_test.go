@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -69,5 +70,53 @@ func TestOnlyMessagesOfTheWorkspaceArePinned(t *testing.T) {
 	}
 	if err := f.store.Browser().Unpin(t.Context(), other, c.lane, 1); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("unpinned by another workspace: %v", err)
+	}
+}
+
+// E12: no lane of a pinned session gets an epoch that no one asked for after the pin, not even a lane that
+// was opened since and that its process has not read.
+func TestPinnedSessionTakesNoEpochWithoutAnOrder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	workspace, browser := f.scope.Workspace, f.store.Browser()
+	c := f.conversationOf(6)
+	c.record(t)
+	asked := session.Order{At: time.Now().Add(-time.Hour), By: uuid.New()}
+	if err := browser.Ask(t.Context(), workspace, c.lane, asked); err != nil { // before the pin
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := browser.PinSession(t.Context(), workspace, c.session, uuid.New()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !c.find(t).Pinned {
+		t.Error("the lane is read without the pin")
+	}
+	if err := f.store.Commit(t.Context(), c.update(), c.projection(1, 4)); !errors.Is(err, session.ErrPinned) {
+		t.Errorf("an epoch of a pinned session: %v", err)
+	}
+	detail, err := browser.Session(t.Context(), workspace, c.session)
+	if err != nil || detail.PinnedAt.IsZero() {
+		t.Errorf("pinned at %s, %v", detail.PinnedAt, err)
+	}
+
+	asked.At = time.Now().Add(time.Hour)
+	if err := browser.Ask(t.Context(), workspace, c.lane, asked); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.store.Commit(t.Context(), c.update(), c.projection(1, 4)); err != nil {
+		t.Errorf("an epoch that was asked for: %v", err)
+	}
+	if err := browser.UnpinSession(t.Context(), workspace, c.session); err != nil || c.find(t).Pinned {
+		t.Errorf("released: %v", err)
+	}
+
+	other := addWorkspace(t, f.runner)
+	if err := browser.PinSession(t.Context(), other, c.session, uuid.New()); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("pinned by another workspace: %v", err)
+	}
+	if err := browser.UnpinSession(t.Context(), workspace, c.session); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("released twice: %v", err)
 	}
 }

@@ -76,7 +76,8 @@ const (
 			) placed WHERE placed.index = placed.place),
 			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model, l.warm_key,
 			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit,
-			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL AND l.fork_at > 0
+			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL AND l.fork_at > 0,
+			s.pinned_at IS NOT NULL
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	// A line of lanes and its data is looked up lane by lane (OFFSET 0). A plain join would let the planner
@@ -104,7 +105,9 @@ const (
 		FROM line l CROSS JOIN LATERAL (SELECT lane_id, number, covers, projection FROM epochs WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) e
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
 	// Usually the chain covers all messages that the archive has without a gap. A damaged chain is shorter.
-	sqlHeld = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3
+	sqlMay = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3,
+			EXISTS (SELECT FROM sessions s WHERE s.workspace_id = $1 AND s.id = lanes.session_id
+				AND s.pinned_at >= coalesce(lanes.asked_at, '-infinity'))
 		FROM lanes WHERE workspace_id = $1 AND id = $2`
 	sqlEpoch = `INSERT INTO epochs
 			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens, certificate, lost)
@@ -167,7 +170,8 @@ func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads [
 // Commit stores the session, lane and entries of the update together with a new projection of its lane. All
 // of it is durable when it returns. It returns session.ErrOvertaken if a projection with that number exists
 // or if messages that it replaces are not in the archive. It returns session.ErrWarm if the epoch expected a
-// cold cache and the lane's cache is alive.
+// cold cache and the lane's cache is alive, and session.ErrPinned if the session is pinned and the lane has no
+// newer order.
 func (s *Store) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	packed, err := s.packer.pack(projection)
 	if err != nil {
@@ -188,7 +192,7 @@ func (s *Store) Commit(ctx context.Context, update session.Update, projection se
 		if err := s.recordInLane(tx, workspace, update); err != nil {
 			return err
 		}
-		if err := checkHeld(tx, workspace, update.Lane, projection.Covers); err != nil {
+		if err := mayCommit(tx, workspace, update.Lane, projection.Covers); err != nil {
 			return err
 		}
 		pool := tx.Statement.ConnPool
@@ -214,15 +218,19 @@ func (s *Store) Commit(ctx context.Context, update session.Update, projection se
 	return nil
 }
 
-// checkHeld returns session.ErrOvertaken unless the archive has the first messages of a lane, since its
-// session may have been deleted after they were stored.
-func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) error {
-	var held bool
-	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHeld, workspace, lane, messages).Scan(&held); err != nil {
-		return fmt.Errorf("look for the originals: %w", err)
+// mayCommit returns session.ErrOvertaken unless the archive has the first messages of a lane, since its
+// session may have been deleted after they were stored. It returns session.ErrPinned if the session is pinned
+// and the lane has no newer order.
+func mayCommit(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) error {
+	var held, pinned bool
+	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlMay, workspace, lane, messages).Scan(&held, &pinned); err != nil {
+		return fmt.Errorf("look for originals and pin: %w", err)
 	}
 	if !held {
 		return fmt.Errorf("originals are gone: %w", session.ErrOvertaken)
+	}
+	if pinned {
+		return session.ErrPinned
 	}
 	return nil
 }
