@@ -193,7 +193,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
-	asked.choice.Private = key.Rights.Private
+	asked.choice.Private, asked.choice.Platform = key.Rights.Private, platformIn(ctx)
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.record.noStore = asked.noStore
 	if event.record.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {

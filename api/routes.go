@@ -8,7 +8,9 @@ import (
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
 )
 
 // helloPath is the path that Claude Code requests to warm up its connection.
@@ -25,6 +27,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(modelsPath, s.models)
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
+	bedrockServer{s}.register(e)
 	s.refusePlatforms(e)
 	e.Match(upstream.Methods(), "/v1/*", s.passthrough)
 	if s.Recall != nil {
@@ -51,6 +54,9 @@ func (s *Server) registerFormat(e *echo.Echo, codec wire.Codec) {
 
 // codecFor returns the codec for errors to a client.
 func codecFor(request *http.Request) wire.Codec {
+	if platformIn(request.Context()) == tenants.PlatformBedrock {
+		return bedrockCodec{anthropic.New()}
+	}
 	for _, codec := range formats.All() {
 		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {
 			return codec

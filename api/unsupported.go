@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
@@ -17,6 +18,8 @@ type platform struct {
 	paths  []string
 	status int // at which its clients show the error's text at once
 	errors func(problem wire.Problem) []byte
+
+	instead string // advice for its clients; "" means supported
 }
 
 // supported is advice for a client of another platform.
@@ -27,11 +30,10 @@ func platforms() []platform {
 	// message.
 	const badRequest = http.StatusBadRequest
 	return []platform{
-		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, badRequest, bedrockError},
-		{"Google Vertex AI", []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, badRequest, vertexError},
-		{"the Gemini API", []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, badRequest, googleError},
-		{"Azure OpenAI", []string{"/openai/deployments/*", "/deployments/*"}, http.StatusNotFound, openAIError},
-		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, http.StatusNotFound, ollamaError},
+		{name: "Google Vertex AI", paths: []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, status: badRequest, errors: vertexError},
+		{name: "the Gemini API", paths: []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, status: badRequest, errors: googleError},
+		{name: "Azure OpenAI", paths: []string{"/openai/deployments/*", "/deployments/*"}, status: http.StatusNotFound, errors: openAIError},
+		{name: "Ollama", paths: []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, status: http.StatusNotFound, errors: ollamaError},
 	}
 }
 
@@ -56,7 +58,7 @@ func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc
 		c.Response().Header().Set("X-Should-Retry", "false")
 		return c.Blob(platform.status, echo.MIMEApplicationJSON, platform.errors(wire.Problem{
 			Status: platform.status, Type: "not_found_error", Code: "unsupported_api",
-			Message: platform.name + " is not supported. " + supported, RequestID: event.ID.String(),
+			Message: platform.name + " is not supported. " + cmp.Or(platform.instead, supported), RequestID: event.ID.String(),
 		}))
 	}
 }
@@ -78,7 +80,24 @@ func googleError(problem wire.Problem) []byte {
 // bedrockError is an error in the shape of Amazon Bedrock's runtime
 // (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
 func bedrockError(problem wire.Problem) []byte {
-	return fmt.Appendf(nil, `{"__type":"ValidationException","message":%s}`, wire.Quote(problem.Message))
+	kind := "InternalServerException"
+	switch problem.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		kind = "AccessDeniedException"
+	case http.StatusNotFound:
+		kind = "ResourceNotFoundException"
+	case http.StatusTooManyRequests:
+		kind = "ThrottlingException"
+	case http.StatusGatewayTimeout, http.StatusRequestTimeout:
+		kind = "ModelTimeoutException"
+	case http.StatusServiceUnavailable:
+		kind = "ServiceUnavailableException"
+	default:
+		if problem.Status < http.StatusInternalServerError {
+			kind = "ValidationException"
+		}
+	}
+	return fmt.Appendf(nil, `{"__type":%s,"message":%s}`, wire.Quote(kind), wire.Quote(problem.Message))
 }
 
 // ollamaError is an error in the shape of Ollama's own API, whose clients show the member

@@ -8,24 +8,19 @@ import (
 	"testing"
 )
 
-// Claude Code set up for Bedrock or Vertex, Gemini's clients, and others: nothing of what
+// Claude Code set up for Vertex, Gemini's clients, and others: nothing of what
 // they send reaches a provider, and each reads an error in the shape that it knows.
 func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	p := setup(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	for _, test := range []struct{ path, platform, shape string }{
-		{"/model/us.anthropic.claude-opus-5-5/invoke-with-response-stream", "Amazon Bedrock", bedrockShape},
-		{"/model/us.anthropic.claude-sonnet-4-5-20250929-v1:0/invoke", "Amazon Bedrock", bedrockShape},
-		{"/inference-profiles?type=SYSTEM_DEFINED", "Amazon Bedrock", bedrockShape},
-		{"/foundation-models/anthropic.claude-opus-5-5", "Amazon Bedrock", bedrockShape},
 		{"/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-opus-5-5:streamRawPredict", "Google Vertex AI", vertexShape},
 		{"/v1beta/models/gemini-3-pro:generateContent", "the Gemini API", googleShape},
 		{"/v1beta/models", "the Gemini API", googleShape},
 		{"/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI", openAIShape},
 		{"/api/generate", "Ollama", ollamaShape},
 		{"/api/tags", "Ollama", ollamaShape},
-		{"/v1/model/m/invoke", "Amazon Bedrock", bedrockShape},
 		{"/v1/v1beta/models/g:generateContent", "the Gemini API", googleShape},
 		{"/v1/v1beta1/projects/p/x", "Google Vertex AI", vertexShape},
 		{"/v1/publishers/google/models/g:generateContent", "Google Vertex AI", vertexShape},
@@ -71,11 +66,10 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 
 // The errors of the platforms, as their documentation and their clients have them.
 const (
-	bedrockShape = `{"__type":"ValidationException","message":SAID}`
-	googleShape  = `{"error":{"code":400,"message":SAID,"status":"INVALID_ARGUMENT"}}`
-	vertexShape  = `{"type":"error","error":{"type":"invalid_request_error","message":SAID,"code":400,"status":"INVALID_ARGUMENT"},"request_id":"REQUEST"}`
-	openAIShape  = `{"error":{"message":SAID,"type":"invalid_request_error","param":null,"code":"unsupported_api"}}`
-	ollamaShape  = `{"error":SAID}`
+	googleShape = `{"error":{"code":400,"message":SAID,"status":"INVALID_ARGUMENT"}}`
+	vertexShape = `{"type":"error","error":{"type":"invalid_request_error","message":SAID,"code":400,"status":"INVALID_ARGUMENT"},"request_id":"REQUEST"}`
+	openAIShape = `{"error":{"message":SAID,"type":"invalid_request_error","param":null,"code":"unsupported_api"}}`
+	ollamaShape = `{"error":SAID}`
 )
 
 // ordered writes a JSON object with its members in order; a body that is not one fails the

@@ -43,6 +43,9 @@ const (
 	AuthBearer  Auth = "bearer"    // Authorization: Bearer KEY
 	AuthXAPIKey Auth = "x-api-key" // X-Api-Key: KEY
 	AuthAPIKey  Auth = "api-key"   // Api-Key: KEY, for Azure
+
+	// AuthSigV4 signs each request with an AWS access key, see AWSKey.
+	AuthSigV4 Auth = "sigv4"
 )
 
 // Header is sent with every request of a provider key. It must not be a secret because it is stored and shown
@@ -61,6 +64,7 @@ type ProviderKey struct {
 	Preset    string   // id of the Preset that it was made from; optional
 	Name      string
 	BaseURL   string // empty: the provider's own
+	Region    string // of a platform's key; empty for others
 	Auth      Auth
 	Headers   []Header // sent along with every request
 	CreatedBy uuid.UUID
@@ -103,6 +107,12 @@ type ProviderKeyCheck struct {
 // Speaks reports whether a key accepts requests in a dialect.
 func (k ProviderKey) Speaks(dialect Provider) bool { return k.Both || k.Provider == dialect }
 
+// Platform returns the platform that a key is for; "" for the provider's own API.
+func (k ProviderKey) Platform() Platform {
+	preset, _ := PresetOf(k.Preset)
+	return preset.Platform
+}
+
 // Dialects returns the key's dialects, its own first.
 func (k ProviderKey) Dialects() []Provider {
 	dialects := []Provider{k.Provider}
@@ -122,7 +132,7 @@ func (k ProviderKey) Fields() Fields {
 		names[i] = header.Name
 	}
 	for name, value := range map[string]string{
-		"base_url": k.BaseURL, "auth": string(k.Auth), "preset": k.Preset,
+		"base_url": k.BaseURL, "region": k.Region, "auth": string(k.Auth), "preset": k.Preset,
 		"models": strings.Join(k.Models, ", "), "headers": strings.Join(names, ", "),
 	} {
 		if value != "" {

@@ -24,7 +24,11 @@ func (e NotTaken) Unwrap() error { return ErrNoProvider }
 type Asked struct {
 	Dialect Provider
 	Key     string // name, id, preset or dialect of the key; empty: any
-	Model   string // "" if absent
+
+	// Platform restricts the request to keys of a platform, because it has that platform's form. "" allows any.
+	Platform Platform
+
+	Model string // "" if absent
 }
 
 // Route returns the index of the key that a request goes to, the first of Routes.
@@ -76,7 +80,8 @@ func Routes(keys []ProviderKey, asked Asked) ([]int, error) {
 // takesPart reports whether a key accepts a request, regardless of the model.
 func (k ProviderKey) takesPart(asked Asked) bool {
 	isNamed := asked.Key == "" || asked.Key == k.Name || asked.Key == string(k.Provider) || asked.Key == k.Preset || asked.Key == k.ID.String()
-	return !k.Disabled && k.Speaks(asked.Dialect) && isNamed
+	isThere := asked.Platform == "" || asked.Platform == k.Platform()
+	return !k.Disabled && k.Speaks(asked.Dialect) && isNamed && isThere
 }
 
 // Names reports whether one of a key's models is the given one. Case does not matter.

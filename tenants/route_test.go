@@ -98,7 +98,7 @@ func TestStarsStandForAnyCharacters(t *testing.T) {
 func TestPresetsAreComplete(t *testing.T) {
 	t.Parallel()
 	for _, preset := range tenants.Presets() {
-		if found, ok := tenants.PresetOf(preset.ID); !ok || found != preset {
+		if found, ok := tenants.PresetOf(preset.ID); !ok || found.ID != preset.ID {
 			t.Errorf("%s is not found", preset.ID)
 		}
 		if preset.Title == "" || !preset.Provider.IsKnown() || preset.Private != strings.HasPrefix(preset.BaseURL, "http://localhost") {

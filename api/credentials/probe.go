@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,11 +94,14 @@ func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
+		Message string `json:"message"` // of Amazon Bedrock
 	}
 	unreadable := json.Unmarshal(body, &answer) != nil
 	switch {
 	case err != nil:
 		outcome.Problem = unreachable(err)
+	case status == http.StatusForbidden && strings.Contains(answer.Message, "not authorized to perform"):
+		outcome.Problem = "The key is valid, but may not list models. Allow it bedrock:ListInferenceProfiles to test it."
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		outcome.Problem = fmt.Sprintf("The provider refuses this key with %d. Replace it.", status)
 	case status != http.StatusOK:
@@ -108,7 +112,7 @@ func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 		outcome.OK, outcome.Models = true, len(answer.Data)
 		return outcome
 	}
-	outcome.Said = answer.Error.Message
+	outcome.Said = cmp.Or(answer.Error.Message, answer.Message)
 	return outcome
 }
 

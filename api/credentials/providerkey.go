@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,7 +55,11 @@ func (s *Service) CreateProviderKey(ctx context.Context, workspace tenants.Works
 // tenants.ErrNotFound says that the workspace has no such key.
 func (s *Service) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
 	return s.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+		signs := key.Auth == tenants.AuthSigV4
 		key = change.Apply(key)
+		if signs != (key.Auth == tenants.AuthSigV4) {
+			return key, tenants.Invalid{Field: "auth", Message: "can't change to or from sigv4, because the stored secret has another form; add another key"}
+		}
 		return key, checkProviderKey(&key)
 	})
 }
@@ -65,6 +70,9 @@ func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.Work
 	return s.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		if baseURL != nil {
 			key.BaseURL = *baseURL
+			if there := tenants.AWSRegionOf(*baseURL); there != "" && key.Platform() != "" {
+				key.Region = there
+			}
 		}
 		if err := checkProviderKey(&key); err != nil {
 			return tenants.ProviderKey{}, err
@@ -82,11 +90,19 @@ func (s *Service) sealed(key tenants.ProviderKey, secret string) (tenants.Provid
 	if len(secret) < minSecret || len(secret) > maxSecret || strings.ContainsFunc(secret, notInHeader) {
 		return tenants.ProviderKey{}, tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
 	}
+	readable := secret
+	if key.Auth == tenants.AuthSigV4 {
+		signing, err := tenants.ParseAWSKey(secret)
+		if err != nil {
+			return tenants.ProviderKey{}, err
+		}
+		readable = signing.ID
+	}
 	sealed, err := s.config.Vault.Seal(key, secret)
 	if err != nil {
 		return tenants.ProviderKey{}, fmt.Errorf("seal provider key: %w", err)
 	}
-	key.Sealed, key.Last4, key.SealedAt = sealed, secret[len(secret)-shown:], s.config.Now()
+	key.Sealed, key.Last4, key.SealedAt = sealed, readable[len(readable)-shown:], s.config.Now()
 	return key, nil
 }
 
@@ -106,6 +122,9 @@ func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
 	}
 	if key.Auth == tenants.AuthUsual {
 		key.Auth = preset.Auth
+	}
+	if len(named(key.Models)) == 0 {
+		key.Models = preset.Models
 	}
 	if strings.TrimSpace(key.Name) == "" {
 		key.Name = preset.ID
@@ -134,10 +153,11 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 	if key.Name, err = checkName(key.Name); err != nil {
 		return err
 	}
-	switch key.Auth {
-	case tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey:
-	default:
-		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
+	if err = checkAuth(*key); err != nil {
+		return err
+	}
+	if err = placeAtRegion(key); err != nil {
+		return err
 	}
 	if key.Wait < 0 || key.Wait > maxWait {
 		return tenants.Invalid{Field: "wait_seconds", Message: fmt.Sprintf("must be between 1 and %d, or 0 to wait as long as the client does", int(maxWait/time.Second))}
@@ -153,6 +173,49 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 		return tenants.Invalid{Field: "base_url", Message: "is needed for a provider that takes both dialects"}
 	}
 	return upstream.VerifyHeaders(key.Headers)
+}
+
+// checkAuth checks how a key is sent.
+func checkAuth(key tenants.ProviderKey) error {
+	switch {
+	case key.Platform() == tenants.PlatformBedrock:
+		if key.Auth != tenants.AuthBearer && key.Auth != tenants.AuthSigV4 {
+			return tenants.Invalid{Field: "auth", Message: "must be bearer, for a Bedrock API key, or sigv4, for an access key of AWS"}
+		}
+		if key.Both {
+			return tenants.Invalid{Field: "dialects", Message: "must be anthropic alone, because Amazon Bedrock takes Claude's requests in that format"}
+		}
+		return nil
+	case slices.Contains([]tenants.Auth{tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey}, key.Auth):
+		return nil
+	default:
+		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
+	}
+}
+
+// placeAtRegion checks the region of a platform's key and puts it into the platform's base URL.
+func placeAtRegion(key *tenants.ProviderKey) error {
+	const place = "REGION"
+	key.Region = strings.TrimSpace(key.Region)
+	if key.Platform() == "" {
+		if key.Region != "" {
+			return tenants.Invalid{Field: "region", Message: "is for keys of Amazon Bedrock only; leave it out"}
+		}
+		return nil
+	}
+	key.Region = cmp.Or(key.Region, tenants.AWSRegionOf(key.BaseURL))
+	if !tenants.IsAWSRegion(key.Region) {
+		return tenants.Invalid{Field: "region", Message: "must be a region of AWS, such as us-east-1"}
+	}
+	if strings.TrimSpace(key.BaseURL) == "" {
+		preset, _ := tenants.PresetOf(key.Preset)
+		key.BaseURL = preset.BaseURL
+	}
+	key.BaseURL = strings.Replace(key.BaseURL, place, key.Region, 1)
+	if there := tenants.AWSRegionOf(key.BaseURL); there != "" && there != key.Region {
+		return tenants.Invalid{Field: "region", Message: "is not the base URL's, which is " + there}
+	}
+	return nil
 }
 
 // checkBaseURL checks the base URL of a key.
@@ -171,10 +234,9 @@ func (s *Service) checkBaseURL(baseURL string) error {
 // repetitions.
 func checkModels(wanted []string) ([]string, error) {
 	var models []string
-	for _, pattern := range wanted {
-		pattern = strings.TrimSpace(pattern)
+	for _, pattern := range named(wanted) {
 		switch {
-		case pattern == "" || slices.Contains(models, pattern):
+		case slices.Contains(models, pattern):
 		case len(pattern) > maxPattern || strings.ContainsFunc(pattern, notInHeader):
 			return nil, tenants.Invalid{Field: "models", Message: fmt.Sprintf("%.40q is not the name of a model or a pattern such as gpt-*", pattern)}
 		default:
@@ -185,6 +247,17 @@ func checkModels(wanted []string) ([]string, error) {
 		return nil, tenants.Invalid{Field: "models", Message: fmt.Sprintf("has %d lines; at most %d are allowed", len(models), maxPatterns)}
 	}
 	return models, nil
+}
+
+// named returns patterns of models without the space around them and without empty ones.
+func named(patterns []string) []string {
+	var named []string
+	for _, pattern := range patterns {
+		if pattern = strings.TrimSpace(pattern); pattern != "" {
+			named = append(named, pattern)
+		}
+	}
+	return named
 }
 
 // notInHeader reports whether a character is invalid in a key's header.

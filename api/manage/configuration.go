@@ -78,6 +78,7 @@ type configProviderKeysJSON struct {
 	Provider tenants.Provider   `json:"provider"`
 	Preset   string             `json:"preset,omitempty"`
 	BaseURL  string             `json:"base_url,omitempty"`
+	Region   string             `json:"region,omitempty"`
 	Dialects []tenants.Provider `json:"dialects"`
 	Auth     tenants.Auth       `json:"auth"`
 	Headers  []tenants.Header   `json:"headers"`
@@ -167,7 +168,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 	for _, key := range now.providers {
 		of := providerKeyOf(key)
 		file.ProviderKeys = append(file.ProviderKeys, configProviderKeysJSON{
-			ID: of.ID, Name: of.Name, Provider: of.Provider, Preset: of.Preset, BaseURL: of.BaseURL, Dialects: of.Dialects, Auth: of.Auth,
+			ID: of.ID, Name: of.Name, Provider: of.Provider, Preset: of.Preset, BaseURL: of.BaseURL, Region: of.Region, Dialects: of.Dialects, Auth: of.Auth,
 			Headers: of.Headers, Models: of.Models, Order: of.Order, Default: of.Default, Enabled: of.Enabled, Wait: of.Wait,
 		})
 	}

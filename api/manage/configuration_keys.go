@@ -144,7 +144,7 @@ func sameScopes(a, b []tenants.Scope) bool {
 // providerNames are the members of a provider key in a file: those that an import changes, and those tied to
 // its secret.
 func providerNames() (changeable, fixed []string) {
-	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url"}
+	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url", "region"}
 }
 
 func (i *configImport) takeProviders(ctx context.Context, part configMember) error {
@@ -176,6 +176,9 @@ func (i *configImport) takeProviders(ctx context.Context, part configMember) err
 		if url := strings.TrimRight(sent.BaseURL, "/"); url != before.BaseURL && (url != "" || sent.hasURL) {
 			i.byHandf("Provider key %q is sent%s, the file says%s: replace its secret there with that base URL.", before.Name, at(before.BaseURL), at(url))
 		}
+		if sent.Region != "" && sent.Region != before.Region {
+			i.byHandf("Provider key %q is for the region %q, the file says %q: replace its secret there with that region's base URL.", before.Name, before.Region, sent.Region)
+		}
 		after := asked.Apply(before)
 		isOther := !slices.Equal(before.Headers, after.Headers)
 		if isOther {
@@ -199,6 +202,7 @@ type sentTo struct {
 	Provider tenants.Provider `json:"provider"`
 	Preset   string           `json:"preset"`
 	BaseURL  string           `json:"base_url"`
+	Region   string           `json:"region"`
 
 	hasURL bool
 }
@@ -209,7 +213,7 @@ func (i *configImport) providerFrom(item configMember, members []configMember) (
 	for _, member := range members {
 		switch member.name {
 		case "id":
-		case "provider", "preset", "base_url":
+		case "provider", "preset", "base_url", "region":
 			take(&i.configReader, member, &sent)
 			sent.hasURL = sent.hasURL || member.name == "base_url"
 		default:

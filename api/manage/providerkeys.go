@@ -35,6 +35,7 @@ type providerKeyJSON struct {
 	Preset    string             `json:"preset,omitempty"`
 	Name      string             `json:"name"`
 	BaseURL   string             `json:"base_url,omitempty"`
+	Region    string             `json:"region,omitempty"`
 	Auth      tenants.Auth       `json:"auth,omitempty"`
 	Headers   []tenants.Header   `json:"headers"`
 	Models    []string           `json:"models"`
@@ -71,7 +72,7 @@ type keyUseJSON struct {
 
 func providerKeyOf(key tenants.ProviderKey) providerKeyJSON {
 	answer := providerKeyJSON{
-		ID: key.ID, Provider: key.Provider, Dialects: key.Dialects(), Preset: key.Preset, Name: key.Name, BaseURL: key.BaseURL, Auth: key.Auth,
+		ID: key.ID, Provider: key.Provider, Dialects: key.Dialects(), Preset: key.Preset, Name: key.Name, BaseURL: key.BaseURL, Region: key.Region, Auth: key.Auth,
 		Headers: append([]tenants.Header{}, key.Headers...), Models: append([]string{}, key.Models...),
 		Order: key.Order, Default: key.Default, Enabled: !key.Disabled, Wait: int(key.Wait / time.Second), Last4: key.Last4,
 		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt, SealedAt: key.SealedAt,
@@ -120,6 +121,7 @@ type newProviderKey struct {
 	Name     string             `json:"name"`
 	Key      string             `json:"key"`
 	BaseURL  string             `json:"base_url"`
+	Region   string             `json:"region"`
 	Auth     tenants.Auth       `json:"auth"`
 	Headers  []tenants.Header   `json:"headers"`
 	Models   []string           `json:"models"`
@@ -139,7 +141,7 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 		return err
 	}
 	wanted := tenants.ProviderKey{
-		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Auth: asked.Auth, Headers: asked.Headers,
+		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Region: asked.Region, Auth: asked.Auth, Headers: asked.Headers,
 		ProviderKeyRouting: tenants.ProviderKeyRouting{
 			Models: asked.Models, Order: asked.Order, Default: asked.Default,
 			Disabled: asked.Enabled != nil && !*asked.Enabled, Wait: time.Duration(asked.Wait) * time.Second,

@@ -14,11 +14,12 @@ import (
 
 // Choice holds a request's own settings for its target.
 type Choice struct {
-	Provider string      // name of one of the workspace's keys; "" for any
-	Key      string      // of a provider, brought along by the request; "" for one of the workspace's
-	BaseURL  string      // of Key; "" for the provider's own
-	Own      http.Header // the caller's own credential instead of Key, as sent; nil if it is in X-Palimpsest-Provider-Key
-	Private  bool        // BaseURL may be on a private address, if the installation allows those
+	Provider string           // name of one of the workspace's keys; "" for any
+	Key      string           // of a provider, brought along by the request; "" for one of the workspace's
+	BaseURL  string           // of Key; "" for the provider's own
+	Own      http.Header      // the caller's own credential instead of Key, as sent; nil if it is in X-Palimpsest-Provider-Key
+	Platform tenants.Platform // whose form the request has, so that only its keys serve it; "" for any
+	Private  bool             // BaseURL may be on a private address, if the installation allows those
 }
 
 // Model returns the model that a request names; "" if absent. It may have to read the request's body.
@@ -68,6 +69,9 @@ func (c *Cache) Routes(ctx context.Context, workspace tenants.WorkspaceID, diale
 				"An owner or admin can allow it on the dashboard's Settings page; without it, send the Palimpsest key alone and the workspace's provider key is used."}
 		}
 	}
+	if choice.Platform != "" && choice.Key != "" {
+		return Routes{}, tenants.Invalid{Field: "X-Palimpsest-Provider-Key", Message: "can't be sent with requests in a cloud's own form; store the key on the dashboard's Providers page"}
+	}
 	if choice.Key != "" {
 		target, err := c.broughtAlong(dialect, choice, model)
 		return Routes{Targets: []upstream.Target{target}, Equal: 1}, err
@@ -76,7 +80,7 @@ func (c *Cache) Routes(ctx context.Context, workspace tenants.WorkspaceID, diale
 	if err != nil {
 		return Routes{}, err
 	}
-	wanted := tenants.Asked{Dialect: dialect, Key: choice.Provider}
+	wanted := tenants.Asked{Dialect: dialect, Key: choice.Provider, Platform: choice.Platform}
 	if settings.looksAtModels() {
 		if wanted.Model, err = model(); err != nil {
 			return Routes{}, err

@@ -90,6 +90,10 @@ type Request struct {
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (response *http.Response, err error) {
 	ctx, span := spans.StartCall(ctx, asked.Method)
 	defer func() { note(span, asked, response, err) }()
+	asked, target, restore, err := onPlatform(asked, target)
+	if err != nil {
+		return nil, err
+	}
 	address, err := addressOf(asked, target)
 	if err != nil {
 		return nil, err
@@ -117,7 +121,13 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 		return nil, fmt.Errorf("%w: it changes the protocol, which it was not asked for", ErrUnreachable)
 	}
 	response.Request = nil // it holds the body while the answer streams
-	Mask(response, target.Key)
+	if err := restore(response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	for _, secret := range secretsOf(target) {
+		Mask(response, secret)
+	}
 	return response, nil
 }
 
@@ -148,6 +158,9 @@ func (c *Client) try(ctx context.Context, span spans.Span, asked Request, target
 	request.Header = requestHeader(asked.Header, target)
 	spans.Carry(ctx, request.Header)
 	span.String(spans.ServerAddress, request.URL.Hostname())
+	if err := sign(ctx, request, asked.Body, target, time.Now()); err != nil {
+		return nil, err
+	}
 	content := newBody(asked.Body, asked.Done)
 	switch {
 	case asked.Stream != nil && asked.Length != 0:

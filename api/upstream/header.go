@@ -116,6 +116,7 @@ func authorize(header http.Header, target Target) {
 		header.Set("X-Api-Key", target.Key)
 	case tenants.AuthAPIKey:
 		header.Set("Api-Key", target.Key)
+	case tenants.AuthSigV4: // sign adds the signature
 	case tenants.AuthUsual, tenants.AuthBearer:
 		header.Set("Authorization", "Bearer "+target.Key)
 	}

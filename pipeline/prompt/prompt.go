@@ -4,6 +4,7 @@
 package prompt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -238,6 +239,9 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	envelope, digests, err := w.Reader.Read(request.Codec, request.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
+	}
+	if betas, has := envelope.Member("anthropic_beta"); has && bytes.Contains(betas, []byte(`"context-1m-`)) {
+		request.Long = true // the client of a cloud names the feature in the body
 	}
 	asked, err := request.Codec.Request(envelope)
 	if err != nil {

@@ -11,15 +11,20 @@ import (
 func Members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		for key, value := range spans(object, '{', '}') {
-			name := object[key.start+1 : key.end-1]
-			if slices.Contains(name, '\\') {
-				name, _ = AppendText(nil, object[key.start:key.end])
-			}
-			if !yield(name, object[value.start:value.end:value.end]) {
+			if !yield(keyText(object, key), object[value.start:value.end:value.end]) {
 				return
 			}
 		}
 	}
+}
+
+// keyText returns the text of a key.
+func keyText(object json.RawMessage, key span) []byte {
+	name := object[key.start+1 : key.end-1]
+	if slices.Contains(name, '\\') {
+		name, _ = AppendText(nil, object[key.start:key.end])
+	}
+	return name
 }
 
 // Elements yields the elements of a JSON array in order. It ends at the first
@@ -86,14 +91,27 @@ func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMes
 
 // Delete returns an object without the named members; the same slice without any.
 func Delete(object json.RawMessage, name string) json.RawMessage {
+	return keep(object, func(key, _ span) bool { return !named(object[key.start:key.end], name) })
+}
+
+// Keep returns an object with those of its members for which keeps returns true; the same slice if it keeps all.
+// keeps receives the unquoted key and the raw value of each member, in order.
+func Keep(object json.RawMessage, keeps func(name []byte, value json.RawMessage) bool) json.RawMessage {
+	return keep(object, func(key, value span) bool {
+		return keeps(keyText(object, key), object[value.start:value.end:value.end])
+	})
+}
+
+// keep is Keep for positions.
+func keep(object json.RawMessage, keeps func(key, value span) bool) json.RawMessage {
 	var found []span // from the first byte of a member to its last
 	drop := make([]bool, 0, 8)
 	some := false
 	for key, value := range spans(object, '{', '}') {
-		isNamed := named(object[key.start:key.end], name)
+		drops := !keeps(key, value)
 		found = append(found, span{key.start, value.end})
-		drop = append(drop, isNamed)
-		some = some || isNamed
+		drop = append(drop, drops)
+		some = some || drops
 	}
 	if !some {
 		return object

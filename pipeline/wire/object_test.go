@@ -42,6 +42,18 @@ func TestDeleteTakesAMemberOutWithItsComma(t *testing.T) {
 	}
 }
 
+func TestKeepTakesMembersOutWithTheirCommas(t *testing.T) {
+	t.Parallel()
+
+	for object, want := range map[string]string{
+		`{ "b":1,"c" : true, "a":{"b":2} }`: `{ "a":{"b":2} }`, `{"a":1,"b":2 ,"c":3}`: `{"a":1}`, `{"\u0062":1}`: `{}`, `{"a":1}`: `{"a":1}`,
+	} {
+		if got := string(wire.Keep(json.RawMessage(object), func(name []byte, _ json.RawMessage) bool { return string(name) == "a" })); got != want {
+			t.Errorf("%s: %s, want %s", object, got, want)
+		}
+	}
+}
+
 func TestReplaceKeepsTheBytesOfAnArrayThatDoesNotChange(t *testing.T) {
 	t.Parallel()
 

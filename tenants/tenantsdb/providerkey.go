@@ -145,10 +145,10 @@ func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.P
 	if sealedAt.IsZero() {
 		sealedAt = key.CreatedAt
 	}
-	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place,
+	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, both_dialects, preset, name, base_url, region, auth, headers, models, place,
 			is_default, disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		workspace, key.ID, string(key.Provider), key.Both, key.Preset, storable(key.Name), storable(key.BaseURL), string(key.Auth),
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		workspace, key.ID, string(key.Provider), key.Both, key.Preset, storable(key.Name), storable(key.BaseURL), storable(key.Region), string(key.Auth),
 		headers, models, key.Order, key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
 }
 
@@ -157,10 +157,10 @@ func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.P
 	if err != nil {
 		return err
 	}
-	return tx.Exec(`UPDATE provider_keys SET both_dialects = ?, name = ?, base_url = ?, auth = ?, headers = ?::jsonb, models = ?::jsonb, place = ?,
+	return tx.Exec(`UPDATE provider_keys SET both_dialects = ?, name = ?, base_url = ?, region = ?, auth = ?, headers = ?::jsonb, models = ?::jsonb, place = ?,
 			is_default = ?, disabled = ?, wait_seconds = ?, last4 = ?, sealed = ?, sealed_at = ?
 		WHERE workspace_id = ? AND id = ?`,
-		key.Both, storable(key.Name), storable(key.BaseURL), string(key.Auth), headers, models, key.Order,
+		key.Both, storable(key.Name), storable(key.BaseURL), storable(key.Region), string(key.Auth), headers, models, key.Order,
 		key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
 }
 
@@ -174,7 +174,7 @@ func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
 	return string(encodedHeaders), string(encodedModels), err
 }
 
-const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place, is_default,
+const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, region, auth, headers, models, place, is_default,
 	disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
 
 type providerKeyRow struct {
@@ -185,6 +185,7 @@ type providerKeyRow struct {
 	Preset      string
 	Name        string
 	BaseURL     string
+	Region      string
 	Auth        string
 	Headers     []byte
 	Models      []byte
@@ -207,7 +208,7 @@ type providerKeyRow struct {
 func (r providerKeyRow) toProviderKey() (tenants.ProviderKey, error) {
 	key := tenants.ProviderKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Both: r.Both, Preset: r.Preset,
-		Name: r.Name, BaseURL: r.BaseURL, Auth: tenants.Auth(r.Auth),
+		Name: r.Name, BaseURL: r.BaseURL, Region: r.Region, Auth: tenants.Auth(r.Auth),
 		ProviderKeyRouting: tenants.ProviderKeyRouting{Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled, Wait: time.Duration(r.WaitSeconds) * time.Second},
 		ProviderKeySecret:  tenants.ProviderKeySecret{Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt}, CreatedBy: r.CreatedBy,
 		CreatedAt: r.CreatedAt,

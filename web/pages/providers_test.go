@@ -53,6 +53,28 @@ func TestInvalidProviderKeyIsExplainedAtItsField(t *testing.T) {
 	}
 }
 
+// A key of Amazon Bedrock has a region and a kind of key, which stay what they are when it is edited.
+func TestBedrockKeyAsksForRegionAndKindOfKey(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	if page := person.Get("/providers/new?preset=bedrock"); page.Find(`input[name="region"]`).Length() != 1 || page.Find(`select[name="auth"] option`).Length() != 2 || page.Find(`input[name="both"]`).Length() != 0 {
+		t.Errorf("the form is %q", page.Text("dialog"))
+	}
+	form := []string{"provider", "bedrock", "name", "aws", "auth", "sigv4", "key", "AKIAIOSFODNN7EXAMPLE:canary-of-bedrock", "base_url", "https://bedrock-runtime.REGION.amazonaws.com"}
+	if page := person.Post("/providers", append(form, "region", "nowhere")...); page.TestID("error-region") == "" || strings.Contains(page.HTML, "canary") {
+		t.Errorf("no region: status %d: %q", page.Status, page.Text("dialog"))
+	}
+	page := person.Post("/providers", append(form, "region", "eu-central-1")...)
+	if row := page.TestID("providers"); !strings.Contains(row, "https://bedrock-runtime.eu-central-1.amazonaws.com") || !strings.Contains(row, "Amazon Bedrock") || strings.Contains(page.HTML, "canary") {
+		t.Fatalf("status %d: %q", page.Status, page.Text("main"))
+	}
+	edit := page.Find(`a[aria-label="Edit aws"]`).AttrOr("href", "")
+	if page := person.Post(edit, "name", "aws", "enabled", "on", "auth", person.Get(edit).Find(`input[name="auth"]`).AttrOr("value", "")); page.Status != http.StatusOK || !strings.Contains(page.TestID("providers"), "aws") {
+		t.Errorf("edit: status %d: %q", page.Status, page.Text("main"))
+	}
+}
+
 // S16
 func TestPrivateBaseURLIsRefusedAtItsField(t *testing.T) {
 	t.Parallel()

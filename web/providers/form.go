@@ -16,13 +16,13 @@ import (
 
 // typed is a form's input, except the key.
 type typed struct {
-	Provider, Name, BaseURL, Auth, Order, Wait, Models, Headers string
-	Both, Default, Enabled                                      bool
+	Provider, Name, BaseURL, Region, Auth, Order, Wait, Models, Headers string
+	Both, Default, Enabled                                              bool
 }
 
 func readForm(c echo.Context) typed {
 	return typed{
-		Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url"), Auth: c.FormValue("auth"),
+		Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url"), Region: c.FormValue("region"), Auth: c.FormValue("auth"),
 		Order: c.FormValue("order"), Wait: c.FormValue("wait_seconds"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
 		Both: c.FormValue("both") != "", Default: c.FormValue("default") != "", Enabled: c.FormValue("enabled") != "",
 	}
@@ -34,7 +34,7 @@ func fromPreset(id string) typed {
 	if !known {
 		return typed{Provider: string(tenants.ProviderAnthropic)}
 	}
-	return typed{Provider: preset.ID, BaseURL: preset.BaseURL, Auth: string(preset.Auth), Both: preset.Both}
+	return typed{Provider: preset.ID, BaseURL: preset.BaseURL, Auth: string(preset.Auth), Models: strings.Join(preset.Models, "\n"), Both: preset.Both}
 }
 
 // typedOf returns the form of an existing key.
@@ -61,7 +61,7 @@ func waitText(wait time.Duration) string {
 func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
 	order, wait, headers, err := t.parsed()
 	return tenants.ProviderKey{
-		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Auth: tenants.Auth(t.Auth),
+		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Region: t.Region, Auth: tenants.Auth(t.Auth),
 		Headers:            headers,
 		ProviderKeyRouting: tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default, Wait: wait},
 		CreatedBy:          by,
@@ -114,12 +114,13 @@ func number(field, text string) (int, error) {
 
 // formModel is the form to add or edit a key.
 type formModel struct {
-	Key                                                               *tenants.ProviderKey // the key being edited; nil for a new one
-	Presets                                                           []tenants.Preset
-	Chosen                                                            tenants.Preset // zero if absent
-	Provider, Name, Secret, BaseURL, Auth, Order, Wait, Models, Lines components.FieldModel
-	Both, Default, Enabled                                            bool
-	Open                                                              bool // the rarely used fields are shown
+	Key                                                                       *tenants.ProviderKey // the key being edited; nil for a new one
+	Presets                                                                   []tenants.Preset
+	Chosen                                                                    tenants.Preset // zero if absent
+	Provider, Name, Secret, BaseURL, Region, Auth, Order, Wait, Models, Lines components.FieldModel
+	Both, Default, Enabled                                                    bool
+	Open                                                                      bool             // the rarely used fields are shown
+	Platform                                                                  tenants.Platform // of the chosen provider or the key
 }
 
 // newAddForm returns the form with the input, except the key, and its errors.
@@ -127,6 +128,7 @@ func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Presets = presets
 	form.Chosen, _ = tenants.PresetOf(typed.Provider)
+	form.onPlatform(form.Chosen.Platform)
 	form.explain(err)
 	return form
 }
@@ -135,6 +137,7 @@ func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Key, form.Open = &key, true
+	form.onPlatform(key.Platform())
 	form.explain(err)
 	return form
 }
@@ -145,6 +148,7 @@ func newForm(typed typed) *formModel {
 		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "Shown in lists. Requests can choose the key by this name with X-Palimpsest-Provider."},
 		Secret:   components.FieldModel{Label: "Key", Name: "key", Hint: "Stored encrypted. Only its last four characters are shown again."},
 		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Leave it empty to use the provider’s own address."},
+		Region:   components.FieldModel{Label: "Region", Name: "region", Value: typed.Region, Hint: "Of AWS, such as us-east-1. It becomes part of the base URL."},
 		Auth:     components.FieldModel{Label: "Key header", Name: "auth", Value: typed.Auth},
 		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with lower numbers are tried first."},
 		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. A lower value fails sooner; the provider may still charge for a late answer. Leave it empty to wait as long as the client."},
@@ -154,9 +158,16 @@ func newForm(typed typed) *formModel {
 	}
 }
 
+// onPlatform adapts the form to a platform.
+func (f *formModel) onPlatform(platform tenants.Platform) {
+	if f.Platform = platform; platform != "" {
+		f.Auth.Label, f.Auth.Hint = "Kind of key", "An access key signs each request, and has the form ACCESS_KEY_ID:SECRET_ACCESS_KEY."
+	}
+}
+
 // explain attaches an error to its field.
 func (f *formModel) explain(err error) {
-	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Wait, &f.Models, &f.Lines)
+	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Region, &f.Auth, &f.Order, &f.Wait, &f.Models, &f.Lines)
 	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Wait.Error+f.Models.Error+f.Lines.Error != ""
 }
 
@@ -172,7 +183,13 @@ func (f *formModel) choices() []components.Option {
 	return options
 }
 
-func auths() []components.Option {
+// auths are the ways to send the key.
+func (f *formModel) auths() []components.Option {
+	if f.Platform != "" {
+		return []components.Option{
+			{Value: string(tenants.AuthBearer), Label: "Bedrock API key"}, {Value: string(tenants.AuthSigV4), Label: "AWS access key (SigV4)"},
+		}
+	}
 	return []components.Option{
 		{Value: string(tenants.AuthUsual), Label: "The format’s usual header"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
 		{Value: string(tenants.AuthXAPIKey), Label: "x-api-key"}, {Value: string(tenants.AuthAPIKey), Label: "api-key"},

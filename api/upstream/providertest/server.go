@@ -26,3 +26,23 @@ func NewServer(t testing.TB, config providerdouble.Config) *Server {
 	t.Cleanup(stop)
 	return &Server{Double: double, URL: url}
 }
+
+// BedrockServer is a listening double of Amazon Bedrock.
+type BedrockServer struct {
+	*providerdouble.Bedrock
+
+	// URL is the server's address, "http://127.0.0.1:port".
+	URL string
+}
+
+// NewBedrock serves a double of Amazon Bedrock on a free port of 127.0.0.1 until the test ends.
+func NewBedrock(t testing.TB, config providerdouble.BedrockConfig) *BedrockServer {
+	t.Helper()
+	double := providerdouble.NewBedrock(config)
+	url, stop, err := double.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("start double of Amazon Bedrock: %v", err)
+	}
+	t.Cleanup(stop)
+	return &BedrockServer{Bedrock: double, URL: url}
+}

@@ -131,10 +131,18 @@ func (d *diagnosis) claudeCode(place connect.Place, server string, isSetUp bool)
 
 // leads checks where Claude Code sends its requests, and reports whether they go to the proxy.
 func (d *diagnosis) leads(place connect.Place, env, from map[string]string, server string, isSetUp bool) bool {
-	url, where := env["ANTHROPIC_BASE_URL"], from["ANTHROPIC_BASE_URL"]
-	if url == "" {
-		url, where = place.Env("ANTHROPIC_BASE_URL"), "the shell"
+	set := func(name string) (value, where string) {
+		if value = env[name]; value != "" {
+			return value, from[name]
+		}
+		return place.Env(name), "the shell"
 	}
+	isBedrock, _ := set("CLAUDE_CODE_USE_BEDROCK")
+	if url, where := set("ANTHROPIC_BEDROCK_BASE_URL"); on(isBedrock) && server != "" && strings.HasPrefix(strings.TrimRight(url, "/"), server) {
+		d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s, in the form of Amazon Bedrock", where, url), "")
+		return true
+	}
+	url, where := set("ANTHROPIC_BASE_URL")
 	switch {
 	case url == "":
 		d.note(claudeCode, Failed, "it does not use the proxy", "palimpsest connect claude-code")

@@ -334,7 +334,10 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 			i.settings[user] = `{"env":{"X":"1"` + on + `}}`
 			i.env["ANTHROPIC_BASE_URL"] = "SERVER"
 		}, "claude-code", Warning, "palimpsest connect"},
-		"past the proxy":         {func(i *installation) { i.env["CLAUDE_CODE_USE_BEDROCK"] = "1" }, "claude-code", Failed, "unset CLAUDE_CODE_USE_BEDROCK"},
+		"past the proxy": {func(i *installation) { i.env["CLAUDE_CODE_USE_BEDROCK"] = "1" }, "claude-code", Failed, "unset CLAUDE_CODE_USE_BEDROCK"},
+		"in Bedrock's form": {func(i *installation) {
+			i.env["CLAUDE_CODE_USE_BEDROCK"], i.env["ANTHROPIC_BEDROCK_BASE_URL"] = "1", "SERVER"
+		}, "claude-code", OK, "the form of Amazon Bedrock"},
 		"tool search is off":     {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
 		"model list is off":      {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
 		"client with an old key": {func(i *installation) { i.connect = connects("opencode", "plm_old") }, "opencode", Failed, "doctor --fix"},

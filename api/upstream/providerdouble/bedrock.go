@@ -1,0 +1,265 @@
+package providerdouble
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// BedrockConfig configures a Bedrock.
+type BedrockConfig struct {
+	Config // of the models behind it
+
+	Region string
+	Keys   []string // accepted Bedrock API keys
+	Access []BedrockAccess
+
+	// Broken makes the checksums of event streams wrong.
+	Broken bool
+}
+
+// BedrockAccess is an access key of an AWS account.
+type BedrockAccess struct {
+	ID, Secret, Token string
+	Expires           time.Time // zero if it does not
+}
+
+// Bedrock is Amazon Bedrock's runtime with Claude's models, as strict as the real one about bodies, signatures and
+// clocks. It is an http.Handler, and safe for concurrent use.
+type Bedrock struct {
+	// Models answers the requests, after they have got the form of Anthropic's API.
+	Models *Double
+
+	config BedrockConfig
+	mu     sync.Mutex
+	got    []BedrockRequest
+}
+
+// BedrockRequest is a request as a Bedrock received it.
+type BedrockRequest struct {
+	Path   string // escaped, without the query
+	Header http.Header
+	Body   []byte
+	Status int
+}
+
+// NewBedrock returns a Bedrock for use without a server of its own.
+func NewBedrock(config BedrockConfig) *Bedrock {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Bedrock{Models: NewHandler(config.Config), config: config}
+}
+
+// Received returns the requests so far.
+func (b *Bedrock) Received() []BedrockRequest {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.got)
+}
+
+// Listen serves the double on an address and returns its URL, until stop is called.
+func (b *Bedrock) Listen(address string) (url string, stop func(), err error) {
+	listener, err := net.Listen("tcp", address) //nolint:noctx // it ends with stop
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute, ErrorLog: stdlog.New(io.Discard, "", 0)}
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(listener) }()
+	return "http://" + listener.Addr().String(), func() {
+		_ = server.Close()
+		if ended := <-stopped; !errors.Is(ended, http.ErrServerClosed) {
+			panic("providerdouble: serve: " + ended.Error())
+		}
+	}, nil
+}
+
+// ServeHTTP answers like Amazon Bedrock.
+func (b *Bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody))
+	out := &bedrockWriter{ResponseWriter: w, broken: b.config.Broken}
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.got = append(b.got, BedrockRequest{Path: r.URL.EscapedPath(), Header: r.Header.Clone(), Body: body, Status: out.status})
+	}()
+	if err != nil {
+		out.refuse(http.StatusBadRequest, "ValidationException", "The request body could not be read.")
+		return
+	}
+	w.Header().Set("X-Amzn-Requestid", b.Models.name("", 36))
+	if refusal := b.authenticate(r, body); refusal != nil {
+		out.refuse(refusal.Status, refusal.Type, refusal.Message)
+		return
+	}
+	if r.Method == http.MethodGet {
+		b.list(out, r)
+		return
+	}
+	model, operation := bedrockPath(r.URL.EscapedPath())
+	switch {
+	case r.Method != http.MethodPost || model == "":
+		out.refuse(http.StatusNotFound, "UnknownOperationException", "")
+	case operation == "invoke", operation == "invoke-with-response-stream":
+		b.invoke(out, r, model, operation == "invoke-with-response-stream", body)
+	case operation == "count-tokens":
+		b.count(out, r, model, body)
+	default:
+		out.refuse(http.StatusNotFound, "UnknownOperationException", "")
+	}
+}
+
+// bedrockPath returns the model and the operation in a path.
+func bedrockPath(escaped string) (model, operation string) {
+	parts := strings.Split(strings.TrimPrefix(escaped, "/model/"), "/")
+	if len(parts) != 2 || !strings.HasPrefix(escaped, "/model/") {
+		return "", ""
+	}
+	model, err := url.PathUnescape(parts[0])
+	if err != nil {
+		return "", ""
+	}
+	return model, parts[1]
+}
+
+// bedrockModel matches the ids of Claude's models and of the inference profiles that route to them.
+var bedrockModel = regexp.MustCompile(`^((?:us|eu|apac|jp|au|global|us-gov)\.)?anthropic\.(claude-[a-z0-9-]+?)(-v\d+(:\d+)?)?$`)
+
+// invoke runs a model.
+func (b *Bedrock) invoke(out *bedrockWriter, r *http.Request, model string, stream bool, body []byte) {
+	id := bedrockModel.FindStringSubmatch(model)
+	if id == nil {
+		out.refuse(http.StatusBadRequest, "ValidationException", "The provided model identifier is invalid.")
+		return
+	}
+	members, betas, fault := bedrockMembers(body)
+	if fault != "" {
+		out.refuse(http.StatusBadRequest, "ValidationException", fault)
+		return
+	}
+	out.framing = stream
+	b.ask(out, r, "/v1/messages", betas, wrapped(id[2], stream, members))
+}
+
+// count counts the tokens of a prompt.
+func (b *Bedrock) count(out *bedrockWriter, r *http.Request, model string, body []byte) {
+	id := bedrockModel.FindStringSubmatch(model)
+	if id == nil || id[1] != "" {
+		out.refuse(http.StatusBadRequest, "ValidationException", "The provided model doesn't support counting tokens.")
+		return
+	}
+	var asked struct {
+		Input struct {
+			InvokeModel struct {
+				Body []byte `json:"body"`
+			} `json:"invokeModel"`
+		} `json:"input"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil || len(asked.Input.InvokeModel.Body) == 0 {
+		out.refuse(http.StatusBadRequest, "ValidationException", "The input to count is missing or invalid.")
+		return
+	}
+	members, betas, fault := bedrockMembers(asked.Input.InvokeModel.Body)
+	if fault == "" && members["max_tokens"] == nil {
+		fault = "Malformed input request: #: required key [max_tokens] not found, please reformat your input and try again."
+	}
+	if fault != "" {
+		out.refuse(http.StatusBadRequest, "ValidationException", fault)
+		return
+	}
+	delete(members, "max_tokens")
+	out.counting = true
+	b.ask(out, r, "/v1/messages/count_tokens", betas, wrapped(id[2], false, members))
+}
+
+// bedrockMembers returns the members of a body that Anthropic's API has too, and the named beta features. fault is
+// Bedrock's refusal of a body; "" if it is fine.
+func bedrockMembers(body []byte) (members map[string]json.RawMessage, betas []string, fault string) {
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return nil, nil, "Malformed input request, please reformat your input and try again."
+	}
+	for _, name := range []string{"model", "stream"} {
+		if members[name] != nil {
+			return nil, nil, "Malformed input request: #: extraneous key [" + name + "] is not permitted, please reformat your input and try again."
+		}
+	}
+	if string(members["anthropic_version"]) != `"bedrock-2023-05-31"` {
+		return nil, nil, "Malformed input request: #: required key [anthropic_version] not found, please reformat your input and try again."
+	}
+	if named := members["anthropic_beta"]; named != nil && json.Unmarshal(named, &betas) != nil {
+		return nil, nil, "Malformed input request: #/anthropic_beta: expected type: JSONArray, please reformat your input and try again."
+	}
+	for _, beta := range betas {
+		if !slices.Contains(bedrockKnows(), beta) {
+			return nil, nil, "invalid beta flag"
+		}
+	}
+	delete(members, "anthropic_version")
+	delete(members, "anthropic_beta")
+	return members, betas, ""
+}
+
+// bedrockKnows returns the beta features that Amazon documents for Claude's models.
+func bedrockKnows() []string {
+	return []string{
+		"computer-use-2024-10-22", "computer-use-2025-01-24", "computer-use-2025-11-24", "token-efficient-tools-2025-02-19", "output-128k-2025-02-19",
+		"interleaved-thinking-2025-05-14", "dev-full-thinking-2025-05-14", "fine-grained-tool-streaming-2025-05-14", "context-1m-2025-08-07",
+		"context-management-2025-06-27", "effort-2025-11-24", "tool-search-tool-2025-10-19", "tool-examples-2025-10-29", "thinking-binding-controls-2026-08-01",
+	}
+}
+
+// wrapped returns a body of Anthropic's API.
+func wrapped(model string, stream bool, members map[string]json.RawMessage) []byte {
+	members["model"] = encode(model)
+	if stream {
+		members["stream"] = json.RawMessage("true")
+	}
+	return encode(members)
+}
+
+// ask has the models answer a request.
+func (b *Bedrock) ask(out *bedrockWriter, r *http.Request, path string, betas []string, body []byte) {
+	inner := r.Clone(r.Context())
+	inner.URL.Path, inner.URL.RawPath, inner.URL.RawQuery = path, "", ""
+	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	inner.Header.Del("Authorization")
+	inner.Header.Set("X-Api-Key", "bedrock")
+	inner.Header.Set("Anthropic-Version", "2023-06-01")
+	inner.Header.Del("Anthropic-Beta")
+	if len(betas) > 0 {
+		inner.Header.Set("Anthropic-Beta", strings.Join(betas, ","))
+	}
+	b.Models.ServeHTTP(out, inner)
+	out.end()
+}
+
+// list lists inference profiles.
+func (*Bedrock) list(out *bedrockWriter, r *http.Request) {
+	const one = `{"inferenceProfileId":"us.anthropic.claude-sonnet-4-5-20250929-v1:0","inferenceProfileName":"US Claude Sonnet 4.5","createdAt":"2025-09-29T00:00:00.123456789Z","status":"ACTIVE","type":"SYSTEM_DEFINED"}`
+	out.Header().Set("Content-Type", "application/json")
+	switch path := r.URL.EscapedPath(); path {
+	case "/inference-profiles":
+		_, _ = io.WriteString(out, `{"inferenceProfileSummaries":[{"inferenceProfileId":"us.meta.llama4-scout-17b-instruct-v1:0","status":"ACTIVE"},`+one+`]}`)
+	case "/inference-profiles/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "/inference-profiles/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0":
+		_, _ = io.WriteString(out, one)
+	default:
+		out.refuse(http.StatusNotFound, "ResourceNotFoundException", "The requested resource was not found.")
+	}
+}
+
+// base64Of returns bytes in base64, as a chunk holds them.
+func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+
+var _ http.Handler = (*Bedrock)(nil)
