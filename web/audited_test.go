@@ -22,6 +22,7 @@ type audited struct {
 
 // auditedForms has an entry for every form, filled in for a tenant.
 func auditedForms(own *tenant, providerURL string) map[string]audited {
+	own.Post("/sessions/" + own.session + "/pin-session") // only a pinned session can be released
 	return map[string]audited{
 		"POST /signup": {}, "POST /login": {}, "POST /theme": {}, // of nobody
 		"POST /logout":             {}, // ends the login that the test works with: tenantsdb tests it

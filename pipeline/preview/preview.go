@@ -26,7 +26,7 @@ type Figures struct {
 	Received int64 // tokens of all prompts as the clients sent them
 	Sent     int64 // and as compressed
 	Verbatim int64 // of Received, those sent word for word; unknown for recorded figures
-	AtL3     int64 // of Received, those sent as one line a block; unknown for recorded figures
+	AtL3     int64 // of Received, those sent as an outline; unknown for recorded figures
 	Deepest  int   // deepest level of all parts
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
 	Cost     int64 // of the compressed prompts

@@ -211,7 +211,7 @@ func TestALowerTargetCompressesEarlier(t *testing.T) {
 	}
 }
 
-// What goes out as one line a block is no part of what goes out word for word.
+// What goes out as an outline is no part of what goes out word for word.
 func TestShareOfHistoryAtL3IsAddedUp(t *testing.T) {
 	t.Parallel()
 	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})

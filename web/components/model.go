@@ -73,7 +73,7 @@ func LevelName(level int) string {
 	case 2:
 		return "L2, first sentences"
 	case 3:
-		return "L3, one line per block"
+		return "L3, outline of requests"
 	default:
 		return "L" + strconv.Itoa(level)
 	}

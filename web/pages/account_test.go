@@ -137,7 +137,7 @@ func TestAccountIsDeletedWithItsPassword(t *testing.T) {
 	product := webtest.Start(t)
 	operator := product.SignUp(t, "first")
 	operator.Colleague(tenants.Owner)
-	if page := operator.Post("/account/delete", "delete_password", webtest.Password, "keys", "revoke"); page.Status != http.StatusConflict || !strings.Contains(page.Text("#delete"), "operator") {
+	if page := operator.Post("/account/delete", "delete_password", webtest.Password, "keys", "revoke"); page.Status != http.StatusConflict || !strings.Contains(page.Text("#delete"), "Operators’ accounts cannot be deleted") {
 		t.Errorf("the operator: %d, %s", page.Status, page.Text("#delete"))
 	}
 	owner := product.SignUp(t, "northbeam")

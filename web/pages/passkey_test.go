@@ -166,7 +166,7 @@ func TestPersonLogsInWithAPasskey(t *testing.T) {
 	if in := recovered.Post("/login/code", "code", codes[0]); in.Path != "/overview" {
 		t.Errorf("a recovery code led to %s", in.Path)
 	}
-	if left := recovered.Get("/account/passkeys").TestID("left"); left != "9 are left" {
+	if left := recovered.Get("/account/passkeys").TestID("left"); left != "9 left" {
 		t.Errorf("left: %s", left)
 	}
 	if page := recovered.Post("/account/passkeys/recovery-codes", "renew_password", "x"); page.Status != http.StatusUnprocessableEntity || page.TestID("error-renew_password") == "" {

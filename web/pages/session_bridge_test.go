@@ -89,7 +89,7 @@ func TestAProvidersOwnCompactionIsShown(t *testing.T) {
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the provider compacted the history by itself, 61 messages; the originals are in the archive; it read 180k and wrote 3.50k tokens for that"
+	const want = "the provider compacted the history, 61 messages; the originals are in the archive; it read 180k and wrote 3.50k tokens for that"
 	if page := person.Get("/sessions/" + overview.ID.String()); !strings.Contains(page.HTML, want) || strings.Contains(page.HTML, "sent as none") {
 		at := max(0, strings.Index(page.HTML, "the provider compacted"))
 		t.Errorf("the page does not say %q but %.300s", want, page.HTML[at:])

@@ -170,7 +170,7 @@ func TestSpendIsSeenByThoseWhomItConcerns(t *testing.T) {
 	if rows := usageIn(t, colleague, base, "by=tag:team"+march()); len(rows) != 1 || rows[""].Cost != "7.407402" {
 		t.Errorf("the API tells a member of tags %+v", rows)
 	}
-	if text := colleague.Get("/spend/statement?month=2026-03").Text("main"); strings.Contains(text, person.Email) || !strings.Contains(text, "What "+colleague.Email+" spent.") {
+	if text := colleague.Get("/spend/statement?month=2026-03").Text("main"); strings.Contains(text, person.Email) || !strings.Contains(text, "Spend of "+colleague.Email+".") {
 		t.Errorf("a member's statement says %q", text)
 	}
 	for role, all := range map[tenants.Role]bool{tenants.Admin: true, tenants.Billing: true, tenants.Viewer: false} {

@@ -124,7 +124,7 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 		of  func(int64) string
 	}{
 		"prompts_micro_usd": {"Paid for prompts", components.Money}, "net_micro_usd": {"Net saved", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
-		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History reduced to one line", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
+		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History reduced to an outline", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
 		"cache_rewrites": {"Times the cache was paid for again", components.Count}, "sessions_past_window": {"Sessions cut off", components.Count},
 		"tokens_verbatim": {"Read word for word", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
 	} {

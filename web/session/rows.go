@@ -321,7 +321,7 @@ func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conver
 		}
 	}
 	if row.isRun() {
-		row.Title = fmt.Sprintf("%d messages, %s", row.To-row.From, map[bool]string{true: "one line per block", false: "first sentences"}[row.Level == 3])
+		row.Title = fmt.Sprintf("%d messages, %s", row.To-row.From, map[bool]string{true: "outline of requests", false: "first sentences"}[row.Level == 3])
 		return
 	}
 	message, read := messages[row.From]

@@ -33,7 +33,7 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 const (
 	netHint      = "cost of the prompts without compression, as far as they could have been sent, minus their cost with it, at list prices"
 	rewritesHint = "compactions while the provider’s cache was warm"
-	atL3Hint     = "share of the tokens from clients that is sent as one line per block"
+	atL3Hint     = "share of the tokens from clients that is sent as an outline of requests"
 )
 
 // figure is a row of the preview: what happened, and the results of the saved setting and of this one.
@@ -55,7 +55,7 @@ func (m previewModel) figures() []figure {
 		{Key: "prompts_micro_usd", Name: "Paid for prompts", Hint: "at list prices, without the answers", Happened: was.Cost, Saved: saved.Cost, Wanted: wanted.Cost, hasHappened: isRecorded, words: components.Money},
 		{Key: "net_micro_usd", Name: "Net saved", Hint: netHint, Happened: was.Net, Saved: saved.Net, Wanted: wanted.Net, hasHappened: isRecorded, words: components.Money, moreIsGood: true},
 		{Key: "tokens_verbatim", Name: "Read word for word", Hint: "share of the tokens from clients that is sent unchanged", Saved: saved.Verbatim, Wanted: wanted.Verbatim, words: share, moreIsGood: true},
-		{Key: "tokens_at_l3", Name: "History reduced to one line", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
+		{Key: "tokens_at_l3", Name: "History reduced to an outline", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
 		{Key: "tokens_sent", Name: "Tokens sent", Happened: was.Sent, Saved: saved.Sent, Wanted: wanted.Sent, hasHappened: isRecorded, words: components.Short},
 		{Key: "tokens_received", Name: "Tokens received", Hint: "of the same prompts, as the clients sent them", Happened: was.Received, Saved: saved.Received, Wanted: wanted.Received, hasHappened: isRecorded, words: components.Short},
 		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Happened: int64(was.Epochs), Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), hasHappened: isRecorded, words: components.Count},

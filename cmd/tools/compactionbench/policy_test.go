@@ -116,7 +116,7 @@ func TestStatelessPoliciesBustTheCacheAndStayInBounds(t *testing.T) {
 		}
 	}
 	stateless, _ := charge(r, justEnough, Anthropic(), Warm())
-	masked, _ := charge(r, &masking{reading: r, masked: map[int]*form{}}, Anthropic(), Warm())
+	masked, _ := charge(r, newMasking(r), Anthropic(), Warm())
 	if stateless.Busts < 10 || stateless.against(none) < 50 || stateless.TooLong > 0 {
 		t.Errorf("stateless: %+v, %+.1f %%", stateless, stateless.against(none))
 	}

@@ -92,7 +92,7 @@ func limits() []pipeline.Setting {
 func summaries() pipeline.Setting {
 	return pipeline.Field(func(c *Config) *LLMCompression { return &c.LLMCompression }, checkLLM, pipeline.Setting{
 		Name: "llmCompression", Kind: pipeline.Toggle, Label: "Summaries by a model",
-		Hint: "On: a model writes the summaries. Off: first sentences and one line per block, without a model. Turning it off deletes the settings below.",
+		Hint: "On: a model writes the summaries. Off: first sentences and outlines, without a model. Turning it off deletes the settings below.",
 		Members: []pipeline.Setting{
 			{
 				Name: "model", Kind: pipeline.Word, Label: "Model", First: SameModel,

@@ -41,7 +41,11 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.selection.raise(ctx, tail, s.goal(tail)); err != nil {
+		goal, err := s.goal(tail)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.selection.raise(ctx, tail, goal); err != nil {
 			return nil, err
 		}
 		for rank, bound := range bounds[:best] {
@@ -73,7 +77,10 @@ func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, erro
 	if err := s.selection.reset(); err != nil {
 		return nil, err
 	}
-	wanted := s.goal(tail)
+	wanted, err := s.goal(tail)
+	if err != nil {
+		return nil, err
+	}
 	goal := wanted
 	for attempt := 1; ; attempt++ {
 		if err := s.selection.raise(ctx, tail, goal); err != nil {
@@ -93,18 +100,24 @@ func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, erro
 
 // goal returns the size to compress down to with a tail. If the tail takes nearly all room, the goal
 // is higher, so that the older turns keep half of their share, at most up to the size that ends the
-// search.
-func (s *tails) goal(tail tail) int {
+// search. Turns that are in a record already aren't part of the tail.
+func (s *tails) goal(tail tail) (int, error) {
 	b, size := s.budget, 0
 	for _, t := range s.history.turns[tail.first:] {
-		if t.level == 0 && slices.Contains(tail.cut, t.index) {
-			size += t.cutSize
-		} else {
+		switch {
+		case t.floor > 1:
+		case t.floor == 1, slices.Contains(tail.cut, t.index):
+			short, err := s.selection.forms.size(t, 1)
+			if err != nil {
+				return 0, err
+			}
+			size += short
+		default:
 			size += t.original
 		}
 	}
 	least := (1 - newestShare) / 2 * float64(b.goal-b.fixed)
-	return max(b.goal, min(b.fixed+size+int(least), (b.goal+b.high)/2))
+	return max(b.goal, min(b.fixed+size+int(least), (b.goal+b.high)/2)), nil
 }
 
 // step is how much of the conversation's end stays unchanged.
