@@ -173,18 +173,22 @@ func TestKilledProgramKeepsToABudget(t *testing.T) {
 	c.adopt(w)
 	w.join("budget")
 	kills := len(slices.Collect(fulltest.Part(20)))
-	budget := int64(kills+1) * 1_000_000
+	clients := 25
+	if fulltest.Everything() {
+		clients = 200
+	}
+	budget := int64((kills+1)*clients) * 40_000
 	var created struct{ Secret string }
 	w.call(http.MethodPost, "/api/v1/keys", map[string]any{"name": "held", "scopes": []string{"proxy"}, "budget_month_usd": float64(budget) / 1e6}, http.StatusCreated, &created)
 	w.key = created.Secret
 	for round := range kills + 1 {
-		var clients sync.WaitGroup
+		var asking sync.WaitGroup
 		stopped := make(chan struct{})
-		for client := range 25 {
-			clients.Go(func() { bills.ask(t, w, fmt.Sprintf("round %d, client %d", round, client)) })
+		for client := range clients {
+			asking.Go(func() { bills.ask(t, w, fmt.Sprintf("round %d, client %d", round, client)) })
 		}
 		go func() {
-			clients.Wait()
+			asking.Wait()
 			close(stopped)
 		}()
 		if round < kills {

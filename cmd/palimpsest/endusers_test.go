@@ -139,6 +139,7 @@ func TestErasedEndUserIsGone(t *testing.T) {
 	t.Parallel()
 	w := start(t, providerdouble.Config{}).tenant("erasing")
 	w.setPipelinef("rehydrator: {scope: key}")
+	w.call(http.MethodPut, "/api/v1/settings", map[string]string{"end_users": "plain"}, http.StatusOK, nil)
 	found := func(s speaker) bool {
 		var hits struct{ Data []any }
 		w.call(http.MethodGet, "/api/v1/search?q="+url.QueryEscape(s.secret()), nil, http.StatusOK, &hits)
@@ -155,11 +156,14 @@ func TestErasedEndUserIsGone(t *testing.T) {
 	if !asks(gone, 1) || !asks(staying, 1) {
 		t.Fatal("nothing comes back before the erasure: the test sees nothing")
 	}
+	var sessions struct{ Data []struct{ ID string } }
 	w.until(func() bool { // both requests are recorded
-		var sessions struct{ Data []any }
 		w.call(http.MethodGet, "/api/v1/sessions?end_user=user-1", nil, http.StatusOK, &sessions)
 		return len(sessions.Data) == 2
 	})
+	if file := w.shown("/api/v1/sessions/" + sessions.Data[0].ID + "/export"); !strings.Contains(string(file), `"end_user_name":"user-1"`) {
+		t.Errorf("the export does not name the end user: %.600s", file)
+	}
 	var erased struct{ Sessions, Requests int }
 	w.call(http.MethodDelete, "/api/v1/users/user-1", nil, http.StatusOK, &erased)
 	if erased.Sessions != 2 || erased.Requests != 2 || found(gone) || !found(staying) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"palimpsest/pipeline"
@@ -65,10 +66,10 @@ func laneOf(config pipeline.Config, model tokens.Model, recorded *session.Record
 
 // factor returns the model's tokens per o200k token, as the proxy used it in the recorded requests: it learns
 // the factor from the provider's counts, which may differ from the catalog's. The growth of the prompt between
-// the first and the last request shows it, since system prompt and tools are in both. Short and implausible
-// conversations get the catalog's.
+// the first and the last request shows it, since system prompt and tools are in both. The catalog's applies to
+// short and implausible conversations, and where the two are close, because growth is less exact.
 func factor(recorded *session.Recorded, digests []conversation.Digest, catalog float64) float64 {
-	const enough, least, most = 1000, 0.4, 3.0 // o200k tokens; factors
+	const enough, least, most, near = 1000, 0.4, 3.0, 0.05 // o200k tokens; factors; a share
 	fits := func(sent session.Sent) bool {
 		return sent.Before > 0 && sent.Position > 0 && sent.Position <= len(digests)
 	}
@@ -85,7 +86,8 @@ func factor(recorded *session.Recorded, digests []conversation.Digest, catalog f
 		for _, digest := range digests[from.Position:to.Position] {
 			grown += digest.Tokens
 		}
-		if found := float64(to.Before-from.Before) / float64(max(grown, 1)); grown >= enough && found >= least && found <= most {
+		found := float64(to.Before-from.Before) / float64(max(grown, 1))
+		if grown >= enough && found >= least && found <= most && math.Abs(found/catalog-1) > near {
 			return found
 		}
 		return catalog
