@@ -148,7 +148,7 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 			err = closing
 		}
 	}()
-	config.Addr, config.AdminAddr, config.Role = "127.0.0.1:0", "", RoleAPI
+	config.Addr, config.AdminAddr, config.PublicURL, config.Role = "127.0.0.1:0", "", "", RoleAPI // nothing answers at the public URL yet
 	config.SignUp.Open = identity.OpenToAll
 	log := slog.New(redacting{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})})
 	filling.Clock.Set(filling.Until.Add(-time.Duration(filling.Days+1) * 24 * time.Hour))

@@ -30,10 +30,13 @@ type visitor struct {
 	client *http.Client
 }
 
+// publicURL is the address of a proxy in front of the demo. Nothing answers there while the demo is made.
+const publicURL = "http://localhost:1"
+
 // start starts the demo of a data directory, which is made if it does not exist.
 func start(t *testing.T, binary, data string) (*visitor, *programtest.Program) {
 	t.Helper()
-	program, err := programtest.Start(t.Context(), binary, []string{"demo", "--days", "3"}, programtest.Environment(data))
+	program, err := programtest.Start(t.Context(), binary, []string{"demo", "--days", "3"}, append(programtest.Environment(data), "PALIMPSEST_PUBLIC_URL="+publicURL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +149,7 @@ func TestDemoShowsWhatTheRealPipelineMade(t *testing.T) {
 	visitor.checkFigures(all, state.Made)
 	visitor.checkCounts(state.Made)
 	visitor.checkSessions(all)
-	visitor.checkWorkspace(strings.TrimPrefix(program.Mails, program.URL))
+	visitor.checkWorkspace(strings.TrimPrefix(program.Mails, publicURL))
 
 	clean := exec.CommandContext(t.Context(), binary, "demo", "clean")
 	clean.Env = append(os.Environ(), programtest.Environment(data)...)
