@@ -6,7 +6,7 @@
   const field = () => document.getElementById('palette-q');
   const list = () => document.getElementById('palette-list');
   const options = () => [...list().querySelectorAll('[role="option"]')];
-  let asked, wait = 0;
+  let asked, wait = 0, moved = false;
 
   const choose = option => {
     options().forEach(other => other.setAttribute('aria-selected', other === option));
@@ -21,11 +21,12 @@
     box.innerHTML = html;
     const words = box.content.querySelector('[data-words]');
     if (words) words.remove();
+    const before = moved && chosen()?.getAttribute('href'); // an answer that arrives late keeps the person's choice
     list().replaceChildren(box.content);
     if (window.htmx) window.htmx.process(list());
     field().setAttribute('aria-expanded', options().length > 0);
     dialog().querySelector('[data-palette-words]').textContent = words ? words.textContent : '';
-    choose(options()[0]);
+    choose(options().find(option => option.getAttribute('href') === before) || options()[0]);
   };
 
   const look = async () => {
@@ -50,6 +51,7 @@
     if (!box) return;
     if (box.open) { field().select(); return; }
     field().value = '';
+    moved = false;
     list().replaceChildren();
     field().setAttribute('aria-expanded', 'false');
     box.showModal();
@@ -68,6 +70,7 @@
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault();
       const step = event.key === 'ArrowDown' ? 1 : -1;
+      moved = true;
       if (all.length) choose(all[(at + step + all.length) % all.length]);
     } else if (event.key === 'Enter' && !event.isComposing) {
       event.preventDefault();
@@ -77,6 +80,7 @@
   });
   document.addEventListener('input', event => {
     if (event.target !== field()) return;
+    moved = false;
     clearTimeout(wait);
     wait = setTimeout(look, 120);
   });

@@ -68,7 +68,7 @@ func TestKeyboardLeadsEverywhere(t *testing.T) {
 	tab.Until(chosen)
 	tab.CheckLooks("palette with a query")
 	tab.Do(chromedp.KeyEvent(kb.ArrowDown))
-	tab.Until(`document.querySelector('#palette-list [aria-selected="true"]').textContent.includes('Search what was said')`)
+	tab.Until(`document.querySelector('#palette-list [aria-selected="true"]').textContent.includes('Search messages for “zeppelin”')`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
 	tab.Until(chosen + ` && document.querySelector('#palette-list [aria-selected="true"]').textContent.includes('zeppelin webhook')`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
