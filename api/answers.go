@@ -143,6 +143,13 @@ func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID,
 		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
 	}
 	again.RemoteAddr, again.Header = from.RemoteAddr, againHeaders(codec.Traits(), from.Header, request.Of)
+	switch request.Pipeline {
+	case tenants.ResendAsConfigured:
+	case tenants.ResendUnchanged:
+		again.Header.Set("X-Palimpsest-Pipe", string(request.Pipeline))
+	default:
+		again.Header.Set("X-Palimpsest-Target-Utilization", string(request.Pipeline))
+	}
 	c := echo.New().NewContext(again, unheard{header: http.Header{}})
 	if err := r.Proxy.exchange(codec, request.Endpoint, converse)(c); err != nil && !errors.Is(err, errBrokeOff) && !errors.Is(err, http.ErrAbortHandler) {
 		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)

@@ -112,6 +112,8 @@ const (
 	AlertsSaved          Action = "alerts.saved"
 	CommentAdded         Action = "comment.added"
 	CommentDeleted       Action = "comment.deleted"
+	SessionScored        Action = "session.scored"
+	SessionLabeled       Action = "session.labeled"
 )
 
 // AuditFilter narrows the audit log. Its zero value selects the newest entries.

@@ -52,7 +52,7 @@ func (c Comment) MayDelete(person uuid.UUID, may func(Permission) bool) bool {
 	return may(ManageComments) || isOwn && may(CommentSessions)
 }
 
-// Comments stores comments on sessions.
+// Comments stores comments, scores and labels of sessions. Changes are recorded in the audit log.
 type Comments interface {
 	// Comments returns the comments on a session, the oldest first.
 	Comments(ctx context.Context, workspace WorkspaceID, session uuid.UUID) ([]Comment, error)
@@ -71,6 +71,28 @@ type Comments interface {
 	// EveryComment returns up to limit comments on all sessions with ids after one, in order; uuid.Nil starts
 	// at the first.
 	EveryComment(ctx context.Context, workspace WorkspaceID, after uuid.UUID, limit int) ([]Comment, error)
+
+	// Judgments returns what members think of sessions, without sessions that have no score and no label.
+	Judgments(ctx context.Context, workspace WorkspaceID, sessions []uuid.UUID) (map[uuid.UUID]Judgment, error)
+
+	// SetScore sets the author's score of a session, with secrets in its note redacted. It returns Invalid for
+	// an invalid score, and ErrNotFound for an unknown session.
+	SetScore(ctx context.Context, workspace WorkspaceID, score Score) error
+
+	// RemoveScore removes a person's score of a session, if it exists.
+	RemoveScore(ctx context.Context, workspace WorkspaceID, session, person uuid.UUID) error
+
+	// AddLabel puts a label on a session. It returns Invalid for an invalid label or too many of them, and
+	// ErrNotFound for an unknown session.
+	AddLabel(ctx context.Context, workspace WorkspaceID, label Label) error
+
+	// RemoveLabel takes a label off a session, if it is there.
+	RemoveLabel(ctx context.Context, workspace WorkspaceID, session uuid.UUID, label string) error
+
+	// EveryScore and EveryLabel return up to limit scores and labels of all sessions after one, in order; the
+	// zero value starts at the first.
+	EveryScore(ctx context.Context, workspace WorkspaceID, after Score, limit int) ([]Score, error)
+	EveryLabel(ctx context.Context, workspace WorkspaceID, after Label, limit int) ([]Label, error)
 }
 
 // MaxStars bounds the stars of one person in a workspace.

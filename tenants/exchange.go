@@ -330,6 +330,21 @@ type Resend struct {
 	Of       uuid.UUID // the first request
 	Endpoint string
 	Body     []byte
+	Pipeline ResendPipeline
+}
+
+// ResendPipeline is the treatment of a resent request's prompt.
+type ResendPipeline string
+
+// The treatments. The others are those of the key's pipeline, compressing above a share of the window.
+const (
+	ResendAsConfigured ResendPipeline = ""
+	ResendUnchanged    ResendPipeline = "none" // without any module
+)
+
+// ResendPipelines returns all treatments.
+func ResendPipelines() []ResendPipeline {
+	return []ResendPipeline{ResendAsConfigured, ResendUnchanged, "0.30", "0.50", "0.80"}
 }
 
 // SentAgain returns the id of the request that an exchange resends; uuid.Nil if it is not a resend.

@@ -22,7 +22,8 @@ type audited struct {
 
 // auditedForms has an entry for every form, filled in for a tenant.
 func auditedForms(own *tenant, providerURL string) map[string]audited {
-	own.Post("/sessions/" + own.session + "/pin-session") // only a pinned session can be released
+	own.Post("/sessions/" + own.session + "/pin-session")          // only a pinned session can be released
+	own.Post("/sessions/"+own.session+"/labels", "label", "found") // only a label that is there can be removed
 	return map[string]audited{
 		"POST /signup": {}, "POST /login": {}, "POST /theme": {}, // of nobody
 		"POST /logout":             {}, // ends the login that the test works with: tenantsdb tests it
@@ -86,6 +87,9 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
 
 		"POST /sessions/:id/star":                     {path: "/sessions/" + own.session + "/star", typed: []string{"starred", "true"}}, // the person's own, like a view
+		"POST /sessions/:id/score":                    {path: "/sessions/" + own.session + "/score", typed: []string{"score", "1"}, action: tenants.SessionScored},
+		"POST /sessions/:id/labels":                   {path: "/sessions/" + own.session + "/labels", typed: []string{"label", "good"}, action: tenants.SessionLabeled},
+		"POST /sessions/:id/labels/remove":            {path: "/sessions/" + own.session + "/labels/remove", typed: []string{"label", "found"}, action: tenants.SessionLabeled},
 		"POST /sessions/:id/comments":                 {path: "/sessions/" + own.session + "/comments", typed: []string{"text", "Look at this."}, action: tenants.CommentAdded},
 		"POST /sessions/:id/comments/:comment/delete": {path: "/sessions/" + own.session + "/comments/" + own.comment + "/delete", action: tenants.CommentDeleted},
 

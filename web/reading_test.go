@@ -25,20 +25,21 @@ type text struct {
 // texts has an entry for each page that shows what was said. No other may show any of it.
 func texts() map[string]text {
 	return map[string]text{
-		"GET /sessions":             {paths: []string{"/sessions?show=conversations", "/sessions?q=question", "/sessions?group=client&show=conversations"}, speaks: true},
-		"GET /sessions/csv":         {paths: []string{"/sessions/csv"}, speaks: true},
-		"GET /sessions/delete":      {paths: []string{"/sessions/delete?id=:id"}},
-		"GET /sessions/erase":       {paths: []string{"/sessions/erase?end_user=:user"}, speaks: true},
-		"GET /sessions/export":      {paths: []string{"/sessions/export?show=conversations"}},
-		"GET /sessions/:id":         {paths: []string{"/sessions/:id", "/sessions/:id?view=raw", "/sessions/:id?q=question", "/sessions/:id?table=1"}, speaks: true},
-		"GET /sessions/:id/compact": {paths: []string{"/sessions/:id/compact"}},
-		"GET /sessions/:id/delete":  {paths: []string{"/sessions/:id/delete"}},
-		"GET /sessions/:id/find":    {paths: []string{"/sessions/:id/find", "/sessions/:id/find?q=question"}},
-		"GET /sessions/compare":     {paths: []string{"/sessions/compare?a=:id", "/sessions/compare?a=:id&b=:id"}},
-		"GET /jump":                 {paths: []string{"/jump", "/jump?q=question", "/jump?in=archive&q=question"}},
-		"GET /requests":             {paths: []string{"/requests?open=:request"}, speaks: true},
-		"GET /requests/:id":         {paths: []string{"/requests/:request"}, speaks: true},
-		"GET /requests/compare":     {paths: []string{"/requests/compare?a=:request"}},
+		"GET /sessions":              {paths: []string{"/sessions?show=conversations", "/sessions?q=question", "/sessions?group=client&show=conversations"}, speaks: true},
+		"GET /sessions/csv":          {paths: []string{"/sessions/csv"}, speaks: true},
+		"GET /sessions/delete":       {paths: []string{"/sessions/delete?id=:id"}},
+		"GET /sessions/erase":        {paths: []string{"/sessions/erase?end_user=:user"}, speaks: true},
+		"GET /sessions/export":       {paths: []string{"/sessions/export?show=conversations"}},
+		"GET /sessions/:id":          {paths: []string{"/sessions/:id", "/sessions/:id?view=raw", "/sessions/:id?q=question", "/sessions/:id?table=1"}, speaks: true},
+		"GET /sessions/:id/continue": {paths: []string{"/sessions/:id/continue"}},
+		"GET /sessions/:id/compact":  {paths: []string{"/sessions/:id/compact"}},
+		"GET /sessions/:id/delete":   {paths: []string{"/sessions/:id/delete"}},
+		"GET /sessions/:id/find":     {paths: []string{"/sessions/:id/find", "/sessions/:id/find?q=question"}},
+		"GET /sessions/compare":      {paths: []string{"/sessions/compare?a=:id", "/sessions/compare?a=:id&b=:id"}},
+		"GET /jump":                  {paths: []string{"/jump", "/jump?q=question", "/jump?in=archive&q=question"}},
+		"GET /requests":              {paths: []string{"/requests?open=:request"}, speaks: true},
+		"GET /requests/:id":          {paths: []string{"/requests/:request"}, speaks: true},
+		"GET /requests/compare":      {paths: []string{"/requests/compare?a=:request"}},
 	}
 }
 

@@ -246,6 +246,7 @@ func reaches() map[string]reach {
 		"GET /sessions/export":     {roles: "oamv"},
 
 		"GET /sessions/:id/find":                      {roles: "oamv", path: sessionAt("find")},
+		"GET /sessions/:id/continue":                  {roles: "oamv", path: sessionAt("continue")},
 		"GET /sessions/:id/count":                     {roles: "oamv", path: sessionAt("count")},
 		"GET /sessions/:id/requests.csv":              {roles: "oamv", path: sessionAt("requests.csv")},
 		"GET /sessions/:id/epochs.csv":                {roles: "oamv", path: sessionAt("epochs.csv")},
@@ -253,6 +254,9 @@ func reaches() map[string]reach {
 		"POST /sessions/:id/star":                     {roles: "oamv", path: sessionAt("star"), typed: []string{"starred", "true"}},
 		"POST /sessions/:id/comments":                 {roles: "oam", path: sessionAt("comments"), typed: []string{"text", "Look."}},
 		"POST /sessions/:id/comments/:comment/delete": {roles: "oam", path: func(of *tenant) string { return session(of) + "/comments/" + of.comment + "/delete" }},
+		"POST /sessions/:id/score":                    {roles: "oam", path: sessionAt("score"), typed: []string{"score", "1"}},
+		"POST /sessions/:id/labels":                   {roles: "oam", path: sessionAt("labels"), typed: []string{"label", "good"}},
+		"POST /sessions/:id/labels/remove":            {roles: "oam", path: sessionAt("labels/remove"), typed: []string{"label", "good"}},
 		"POST /sessions/:id/pin":                      {roles: "oam", path: sessionAt("pin")},
 		"POST /sessions/:id/pin-session":              {roles: "oam", path: sessionAt("pin-session")},
 		"POST /sessions/:id/release-session":          {roles: "oam", path: sessionAt("release-session")},

@@ -48,6 +48,8 @@ func actions() map[string]tenants.Action {
 		"DELETE /users/:id": tenants.EndUserErased, "DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,
 		"PUT /sessions/:id/pin": tenants.SessionPinned, "DELETE /sessions/:id/pin": tenants.SessionUnpinned,
 		"POST /sessions/:id/pins": tenants.PinAdded, "DELETE /sessions/:id/pins/:message": tenants.PinRemoved,
+		"PUT /sessions/:id/score": tenants.SessionScored, "DELETE /sessions/:id/score": tenants.SessionScored,
+		"PUT /sessions/:id/labels/:label": tenants.SessionLabeled, "DELETE /sessions/:id/labels/:label": tenants.SessionLabeled,
 		"POST /sessions/:id/comments": tenants.CommentAdded, "DELETE /sessions/:id/comments/:comment": tenants.CommentDeleted,
 		"PUT /sessions/:id/star": "", "DELETE /sessions/:id/star": "", // the caller's own, like a view
 		"POST /config/import": tenants.ConfigImported,
@@ -67,6 +69,7 @@ func TestEveryMutatingRouteIsAudited(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	a := p.tenant(t, "ant")
+	a.judge(t)
 	actions := actions()
 	reaches := reaches()
 	order := routes(a.echo)
@@ -111,6 +114,7 @@ func TestWhatCannotBeNotedIsNotDone(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	a := p.tenant(t, "ant")
+	a.judge(t)
 	a.send(t, http.MethodGet, "/me", "").want(t, http.StatusOK) // notes when someone was there
 	for _, statement := range []string{
 		`CREATE FUNCTION full_log() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the log is full'; END $$`,

@@ -104,7 +104,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 	known := map[string]string{
 		"workspaces": "workspace.json", "members": "workspace.json", "invitations": "workspace.json", "sign_ons": "workspace.json", "sign_on_domains": "workspace.json",
 		"api_keys": "api_keys.json", "provider_keys": "provider_keys.json", "pipeline_configs": "pipeline.json", "model_windows": "model_windows.json",
-		"session_stars": "stars.ndjson", "session_comments": "comments.ndjson",
+		"session_stars": "stars.ndjson", "session_comments": "comments.ndjson", "session_scores": "scores.ndjson", "session_labels": "labels.ndjson",
 		"patterns": "patterns.ndjson", "views": "views.ndjson", "audit_entries": "audit.ndjson", "suspensions": "audit.ndjson",
 		"exchanges": "usage.ndjson", "exchange_tags": "usage.ndjson",
 		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "end_users": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",

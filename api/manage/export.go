@@ -30,6 +30,7 @@ type exportHandler struct {
 	readers  readers
 	archive  archive.Reader
 	audit    tenants.AuditLog
+	comments tenants.Comments
 	codecs   map[conversation.Format]wire.Codec
 	log      *slog.Logger
 	now      func() time.Time
@@ -57,19 +58,40 @@ func (h exportHandler) exportFormat(c echo.Context) (exportFormat, error) {
 	switch name := cmp.Or(c.QueryParam("format"), "ndjson"); name {
 	case "ndjson":
 		return exportFormat{name, "application/x-ndjson", "ndjson", h.exportLines}, nil
+	case "jsonl":
+		last, err := lastMessage(c)
+		return exportFormat{name, "application/jsonl", "jsonl", func(ctx context.Context, w io.Writer, sessions []export.Session) error {
+			return h.exportExamples(ctx, w, sessions, last)
+		}}, err
 	case "markdown":
 		return exportFormat{name, "text/markdown; charset=utf-8", "md", h.exportMarkdown}, nil
 	case "tar":
 		return exportFormat{name, "application/x-tar", "tar", h.exportTar}, nil
 	}
-	return exportFormat{}, tenants.Invalid{Field: "format", Message: "must be ndjson, markdown or tar"}
+	return exportFormat{}, tenants.Invalid{Field: "format", Message: "must be ndjson, jsonl, markdown or tar"}
+}
+
+// lastMessage returns the last message in the query, or -1 for all.
+func lastMessage(c echo.Context) (int, error) {
+	text := c.QueryParam("at")
+	if text == "" {
+		return -1, nil
+	}
+	at, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || at < 0 {
+		return 0, tenants.Invalid{Field: "at", Message: "must be the number of a message, from 0 on"}
+	}
+	return int(at), nil
 }
 
 // exportSession answers with a whole session as lines of JSON or a tar, which can be verified on their own,
 // or as a transcript.
 func (h exportHandler) exportSession(c echo.Context, who caller) error {
-	if err := allowQuery(c, "format"); err != nil {
+	if err := allowQuery(c, "format", "at"); err != nil {
 		return err
+	}
+	if c.QueryParam("at") != "" && c.QueryParam("format") != "jsonl" {
+		return tenants.Invalid{Field: "at", Message: "needs format=jsonl"}
 	}
 	id, err := pathID(c)
 	if err != nil {
@@ -190,6 +212,43 @@ func (h exportHandler) exportMarkdown(ctx context.Context, w io.Writer, sessions
 		}
 	}
 	return nil
+}
+
+// exportExamples writes sessions as lines of a data set.
+func (h exportHandler) exportExamples(ctx context.Context, w io.Writer, sessions []export.Session, last int) error {
+	for _, session := range sessions {
+		judged, err := h.judged(ctx, session)
+		if err != nil {
+			return err
+		}
+		if err := export.Example(ctx, w, h.archive, session, judged, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judged returns what people say about a session.
+func (h exportHandler) judged(ctx context.Context, session export.Session) (export.Judged, error) {
+	judged := export.Judged{Labels: []string{}, Scores: []export.Score{}, Comments: []export.Remark{}}
+	found, err := h.comments.Judgments(ctx, session.Workspace, []uuid.UUID{session.ID})
+	if err != nil {
+		return judged, err
+	}
+	of := found[session.ID]
+	judged.Labels = append(judged.Labels, of.Labels...)
+	for _, score := range of.Scores {
+		judged.Scores = append(judged.Scores, export.Score{By: score.Name, Score: score.Score, Note: score.Note, At: score.At})
+	}
+	comments, err := h.comments.Comments(ctx, session.Workspace, session.ID)
+	for i := range comments {
+		remark := export.Remark{By: comments[i].Name, Text: comments[i].Text, At: comments[i].At}
+		if comments[i].HasMessage() {
+			remark.Message = &comments[i].Message
+		}
+		judged.Comments = append(judged.Comments, remark)
+	}
+	return judged, err
 }
 
 // exportTar writes the originals as files and the lines, which say where each belongs.

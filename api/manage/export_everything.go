@@ -77,7 +77,7 @@ type everything struct {
 
 // write writes the bundle, with sessions last because they are the largest part.
 func (e everything) write(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.stars, e.comments, e.audit, e.usage, e.sessions} {
+	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.stars, e.comments, e.scores, e.labels, e.audit, e.usage, e.sessions} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func TestSumsStandUnderTheirName(t *testing.T) {
 	})
 	overview := session.Overview{Sums: session.Sums{Exchanges: 1, Epochs: 2, TokensBefore: 3, TokensAfter: 4, NetMicroUSD: -5, CostMicroUSD: 7, Reach: 6, ReachBefore: 2, ReachAfter: 1}}
 	compare(t, sessionOf(overview), map[string]float64{
-		"requests": 1, "epochs": 2, "tokens_before": 3, "tokens_after": 4, "net_micro_usd": -5, "cost_micro_usd": 7, "reach": 6, "reach_tokens_before": 2, "reach_tokens_after": 1, "tokens_saved": (3 - 2) - (4 - 1), "comments": 0,
+		"requests": 1, "epochs": 2, "tokens_before": 3, "tokens_after": 4, "net_micro_usd": -5, "cost_micro_usd": 7, "reach": 6, "reach_tokens_before": 2, "reach_tokens_after": 1, "tokens_saved": (3 - 2) - (4 - 1), "comments": 0, "scores_up": 0, "scores_down": 0,
 	})
 	compare(t, laneOf(session.LaneOverview{ForkAt: 1, Position: 2, Archived: 3}, nil, nil), map[string]float64{"fork_at": 1, "messages": 2, "archived": 3})
 	compare(t, operatedOf(tenants.OperatedWorkspace{Members: 1, Exchanges: 2, Failures: 3, Tokens: 4, ArchiveBytes: 5}), map[string]float64{

@@ -116,7 +116,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 	may, changes := readers{config.Data}, notes{config.Audit}
 	find := lanes{config.Sessions, may}
 	files := exportHandler{
-		sessions: config.Sessions, readers: may, archive: config.Archive, audit: config.Audit, codecs: config.Codecs, log: config.Log, now: config.Now,
+		sessions: config.Sessions, readers: may, archive: config.Archive, audit: config.Audit, comments: config.Comments, codecs: config.Codecs, log: config.Log, now: config.Now,
 	}
 
 	return []func(group *echo.Group, a *authorizer){
@@ -139,6 +139,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 		endUserHandler{config.Sessions, config.Audit, config.Now}.register,
 		starHandler{config.Sessions, config.Stars}.register,
 		commentHandler{find, config.Comments}.register,
+		scoreHandler{find, config.Comments}.register,
 		archiveHandler{find, config.Archive, config.Searcher, config.Codecs}.register,
 		files.register,
 		workspaceExportHandler{files, config}.register,

@@ -66,6 +66,8 @@ func texts() map[string]text {
 		"GET /sessions/:id/export?tar":     {at("/sessions/:id/export?format=tar"), "", tenants.ReadArchive, said, false},
 		"GET /sessions/:id/export?md":      {at("/sessions/:id/export?format=markdown"), "", tenants.ReadArchive, said, false},
 		"GET /sessions/export":             {at("/sessions/export?id=:id"), "", tenants.ReadArchive, said, false},
+		"GET /sessions/:id/export?jsonl":   {at("/sessions/:id/export?format=jsonl"), "", tenants.ReadArchive, func(of *tenant) []string { return []string{of.said(), of.remarked()} }, false},
+		"GET /sessions/:id/scores":         {at("/sessions/:id/scores"), "", tenants.ReadSessions, func(of *tenant) []string { return []string{of.remarked()} }, false},
 		"GET /sessions/:id/comments":       {at("/sessions/:id/comments"), "", tenants.ReadSessions, func(of *tenant) []string { return []string{of.remarked()} }, false},
 		"GET /search":                      {at("/search?q=question"), "", tenants.ReadArchive, said, false},
 		"GET /search?session":              {at("/search?q=question&session=:id"), "", tenants.ReadArchive, said, false},
@@ -90,6 +92,7 @@ func (w *tenant) speak(t *testing.T, name string) {
 	w.login = name
 	w.converse(t, name)
 	w.remark(t, fmt.Sprintf(`{"text":%q}`, w.remarked()))
+	w.send(t, http.MethodPut, w.path("/score"), fmt.Sprintf(`{"score":1,"note":%q}`, w.remarked())).want(t, http.StatusOK)
 	key, err := w.archiveKeys.Key(t.Context(), w.workspace)
 	if err != nil {
 		t.Fatal(err)

@@ -63,6 +63,10 @@ type sessionJSON struct {
 	Single      bool       `json:"single"`  // single calls: its requests carry no history
 	Starred     bool       `json:"starred"` // by the caller
 	Comments    int        `json:"comments"`
+	Labels      []string   `json:"labels"`      // only with the right to read the session, as the scores
+	Up          int        `json:"scores_up"`   // people who scored it 1
+	Down        int        `json:"scores_down"` // people who scored it -1
+	Project     string     `json:"project,omitempty"`
 	EndUser     string     `json:"end_user,omitempty"`
 	EndUserName string     `json:"end_user_name,omitempty"` // only with the right to read the session
 	Lanes       []laneJSON `json:"lanes,omitempty"`         // only for a single session
@@ -108,12 +112,12 @@ func sessionOf(overview session.Overview) sessionJSON {
 		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
 		Sums: overview.Sums, TokensSaved: overview.Saved(), Single: overview.Single,
-		EndUser: overview.EndUser, EndUserName: overview.EndUserName,
+		EndUser: overview.EndUser, EndUserName: overview.EndUserName, Project: overview.Project,
 	}
 }
 
 func (h sessionHandler) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "member", "project", "end_user", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "member", "project", "end_user", "show", "label", "score", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
 	filter, err := session.FilterOf(who.workspace, c.QueryParams())
@@ -142,6 +146,9 @@ func (h sessionHandler) listSessions(c echo.Context, who caller) error {
 	if err := h.remarks.remark(c.Request().Context(), who, data); err != nil {
 		return err
 	}
+	if err := h.remarks.judge(c.Request().Context(), who, reader, data); err != nil {
+		return err
+	}
 	return answerPage(c, data, found.Next)
 }
 
@@ -164,6 +171,9 @@ func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) err
 	}
 	remarked := []sessionJSON{sessionOf(detail.Overview)}
 	if err := h.remarks.remark(ctx, who, remarked); err != nil {
+		return err
+	}
+	if err := h.remarks.judge(ctx, who, reader, remarked); err != nil {
 		return err
 	}
 	answer := remarked[0]

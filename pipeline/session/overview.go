@@ -37,14 +37,18 @@ type Filter struct {
 	Whose
 }
 
-// Whose narrows a list to the people behind sessions.
+// Whose narrows a list to the people behind sessions, and to what members think of them.
 type Whose struct {
 	EndUser []string  // any of these EndUserIDs; nil means all
 	Member  uuid.UUID // the person behind the API key; uuid.Nil means all
 	Project string    // the tag "project" of their requests; "" means all
+	Label   string    // only sessions with this label; "" means all
+	Score   int       // only sessions with this score, 1 or -1, of any member; 0 means all
 }
 
-func (w Whose) isAll() bool { return len(w.EndUser) == 0 && w.Member == uuid.Nil && w.Project == "" }
+func (w Whose) isAll() bool {
+	return len(w.EndUser) == 0 && w.Member == uuid.Nil && w.Project == "" && w.Label == "" && w.Score == 0
+}
 
 // Sort is an order of a list. An index supports each one, so that pages are as fast in a large workspace.
 type Sort struct {
@@ -138,8 +142,9 @@ type Overview struct {
 	Speaker
 }
 
-// Speaker is the end user of an application's session.
+// Speaker says whose session it is: an application's end user, and the project of its requests.
 type Speaker struct {
+	Project     string // the tag "project" of its requests; "" if absent
 	EndUser     string // an EndUserID; "" if the application names no one
 	EndUserName string // the application's own id of EndUser; "" if it is not kept
 }

@@ -219,6 +219,16 @@ func FilterOf(workspace tenants.WorkspaceID, address url.Values) (Filter, error)
 			return Filter{}, Invalid{"member", "is not the id of a person; leave it out for the sessions of all"}
 		}
 	}
+	filter.Label = address.Get("label")
+	switch address.Get("score") {
+	case "":
+	case "up":
+		filter.Score = 1
+	case "down":
+		filter.Score = -1
+	default:
+		return Filter{}, Invalid{"score", "must be up or down; leave it out for sessions with any score and with none"}
+	}
 	if !slices.Contains(Shows(), filter.Show) {
 		return Filter{}, Invalid{"show", "must be conversations, compressed, bridged, problems or single; leave it out for all sessions"}
 	}

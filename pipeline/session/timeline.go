@@ -39,6 +39,7 @@ type TimelineEntry struct {
 	At     time.Time
 
 	PromptSize
+	Paid
 
 	Compression  string
 	Class        string
@@ -51,6 +52,30 @@ type TimelineEntry struct {
 	Status       int
 	AnsweredBy   string // the model that answered, if it differs from the requested one
 	Report       []byte // JSON of pipeline.Report; only in Events
+}
+
+// Paid is what a request took, in tokens, money and time.
+type Paid struct {
+	CostMicroUSD int64
+	Input        int // uncached
+	CacheRead    int
+	CacheWrite   int
+	Duration     time.Duration
+}
+
+// Cached returns the share of the prompt that was read from the provider's cache, as two numbers.
+func (p Paid) Cached() (read, whole int64) {
+	return int64(p.CacheRead), int64(p.Input + p.CacheRead + p.CacheWrite)
+}
+
+// Asked is a request of a lane, by its number of messages: the message at Position is its answer.
+type Asked struct {
+	ID       uuid.UUID
+	Position int
+	At       time.Time
+	Status   int
+
+	Paid
 }
 
 // PromptSize is the size of a prompt with its limits, in tokens.

@@ -3,6 +3,7 @@ package tokens
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,19 @@ func (m *Models) Lookup(name string) Model {
 		return model.WithLongWindow()
 	}
 	return model
+}
+
+// Of returns the priced models of a provider, by name.
+func (m *Models) Of(provider string) []Model {
+	var found []Model
+	for _, model := range m.current.Load().byName {
+		isKnown := slices.ContainsFunc(found, func(other Model) bool { return other.Name == model.Name })
+		if model.Provider == provider && model.Price != (Price{}) && !isKnown {
+			found = append(found, model)
+		}
+	}
+	slices.SortFunc(found, func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
+	return found
 }
 
 // Overrides replace the catalog's values of models, by the names in requests or in the catalog. The zero

@@ -331,6 +331,8 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO joined_lanes (workspace_id, lane_id, into_id) VALUES ($1, $2, $3)",
 		"INSERT INTO session_stars (workspace_id, user_id, session_id) SELECT workspace_id, user_id, $2 FROM members WHERE workspace_id = $1",
 		"INSERT INTO session_comments (workspace_id, id, session_id, text) VALUES ($1, $2, $2, 't')",
+		"INSERT INTO session_scores (workspace_id, id, session_id, score, note) VALUES ($1, $2, $2, 1, 'n')",
+		"INSERT INTO session_labels (workspace_id, session_id, label) VALUES ($1, $2, 'l')",
 		`INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, status, version, form, model,
 			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd)
 			VALUES ($1, $3, 1, $2, 1, 'c', 'accepted', 1, 'own', 'm', 1, 1, 1, 1, 1)`,

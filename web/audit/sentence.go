@@ -30,6 +30,7 @@ func doneWith() map[tenants.Action]string {
 		tenants.PinAdded: "pinned a message of the session %", tenants.PinRemoved: "unpinned a message of the session %", tenants.CompactAsked: "asked to compact the session %",
 		tenants.SessionPinned: "pinned the session %", tenants.SessionUnpinned: "unpinned the session %",
 		tenants.CommentAdded: "commented on the session %", tenants.CommentDeleted: "deleted a comment on the session %",
+		tenants.SessionScored: "scored the session %", tenants.SessionLabeled: "changed the labels of the session %",
 		tenants.RequestSentAgain: "sent the request % again",
 		tenants.LoginOpened:      "logged in", tenants.LoginEnded: "ended a login",
 		tenants.WorkspaceCreated: "created the workspace %", tenants.WorkspaceRenamed: "renamed the workspace", tenants.WorkspaceExported: "exported the workspace",

@@ -157,6 +157,44 @@ func TestSendAgainOffersTheKeysThatCanSend(t *testing.T) {
 	}
 }
 
+// A request is asked again of another model and with another treatment of its prompt, at a cost that is stated.
+func TestAskAgainOfAnotherModelAndPipeline(t *testing.T) {
+	t.Parallel()
+	b := requestsSetup(t)
+	id, _ := b.ask(asked)
+	key := own(t, b.Person, "laptop").ID.String()
+	page := b.Get("/requests/" + id)
+	for _, option := range page.Find(`[data-testid="again"] select[name="model"] option`).EachIter() {
+		if text := option.Text(); !strings.Contains(text, ", about $") || strings.Contains(text, "gpt-") {
+			t.Errorf("offered is %q", text)
+		}
+	}
+	shown := b.Post("/requests/"+id+"/again", "key", key, "model", "claude-haiku-4-5", "pipeline", "none")
+	found := b.exchanges(t)
+	if len(found) != 2 || found[0].Model != "claude-haiku-4-5" || found[1].Model != "claude-sonnet-4-5" || strings.Contains(string(found[0].Report), `"ipc"`) {
+		t.Fatalf("recorded %+v", found)
+	}
+	if figures := shown.TestID("differences"); !strings.Contains(figures, "claude-haiku-4-5") {
+		t.Errorf("figures: %q", figures)
+	}
+	if text := shown.TestID("prompts"); !strings.Contains(text, "Both have the same 1 message, byte for byte.") {
+		t.Errorf("prompts: %q", text)
+	}
+	noted, err := b.DB.Audit.Audit(t.Context(), b.Workspace.ID, tenants.AuditFilter{Action: string(tenants.RequestSentAgain)})
+	if err != nil || len(noted) != 1 || noted[0].After["model"] != "claude-haiku-4-5" {
+		t.Errorf("noted %+v, %v", noted, err)
+	}
+	for name, typed := range map[string][]string{"model": {"model", "gpt-5.5"}, "pipeline": {"pipeline", "all"}} {
+		page := b.Post("/requests/"+id+"/again", append(typed, "key", key)...)
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("again"), "Nothing was sent") {
+			t.Errorf("%s: status %d, %q", name, page.Status, page.TestID("again"))
+		}
+	}
+	if len(b.exchanges(t)) != 2 {
+		t.Error("a wrong choice was sent")
+	}
+}
+
 // What the key's limits do not allow is refused by the proxy as any client's request is.
 func TestSendAgainHoldsToTheLimitsOfTheKey(t *testing.T) {
 	t.Parallel()
@@ -211,6 +249,10 @@ func TestRequestsAreComparedSideBySide(t *testing.T) {
 	}
 	if figures := page.TestID("differences"); !strings.Contains(figures, "claude-sonnet-4-5") || !strings.Contains(figures, "Cost") {
 		t.Errorf("figures: %q", figures)
+	}
+	prompts := page.Find(`[data-testid="prompts"]`)
+	if gone, new := prompts.Find("del").Text(), prompts.Find("ins").Text(); !strings.Contains(gone, "a private question") || !strings.Contains(new, "a public question") {
+		t.Errorf("prompts: %q", prompts.Text())
 	}
 	for query, status := range map[string]int{"a=" + first: 200, "a=" + first + "&b=" + first: 422, "a=" + first + "&b=x": 422, "a=" + first + "&b=" + uuid.NewString(): 422, "a=x": 404, "": 404} {
 		if page := b.Get("/requests/compare?" + query); page.Status != status || page.Has(`[data-testid="differences"]`) {

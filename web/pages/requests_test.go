@@ -293,7 +293,7 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 	page := b.Get("/requests/" + id)
 	for part, wants := range map[string][]string{
 		"facts":    {"/v1/messages", "Claude Code", "laptop", "anthropic-prod", "Read from cache", "Saved, net"},
-		"modules":  {"ipc", "applied", "changed the prompt"},
+		"modules":  {"Compression", "ipc", "applied", "changed the prompt"},
 		"events":   {"completed", "ipc", "predicted savings $"},
 		"decision": {"This request made the compaction", "Predicted", "So far", "Requests with it"},
 		"headers":  {"X-Palimpsest-Compression", "compressed older turns"},

@@ -59,7 +59,7 @@ func TestWhatWasSaidIsRenderedAndShownAsItWasSent(t *testing.T) {
 	for _, link := range page.Find(`[data-testid="export"] a`).EachIter() {
 		forms = append(forms, strings.TrimPrefix(link.AttrOr("href", ""), "/api/v1"+address+"/export?format="))
 	}
-	if strings.Join(forms, " ") != "markdown tar ndjson" {
+	if strings.Join(forms, " ") != "markdown tar ndjson jsonl" {
 		t.Errorf("it is exported as %q", forms)
 	}
 }

@@ -403,7 +403,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(last))
 	put := page.TestID("insert")
-	for _, want := range []string{"rehydrator", "added after the message, 1,23", "[recovered] <b>the migration</b>"} {
+	for _, want := range []string{"Recall of earlier turns", "added after the message, 1,23", "[recovered] <b>the migration</b>"} {
 		if !strings.Contains(put, want) {
 			t.Errorf("%q is not in %q", want, put)
 		}
@@ -411,11 +411,11 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	if sent := page.TestID("sent"); !strings.Contains(sent, "Unchanged, with an addition after it") || strings.Contains(sent, "Use tabs.") {
 		t.Errorf("sent: %q", short(sent))
 	}
-	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "+ rehydrator") {
+	if row := page.Text(`[data-testid="turns"] [aria-current]`); !strings.Contains(row, "+ Recall of earlier turns") {
 		t.Errorf("the row is %q", row)
 	}
 	first := person.Get("/sessions/" + overview.ID.String() + "?m=0").TestID("insert")
-	if !strings.Contains(first, "patterns added after the system prompt, ") || !strings.Contains(first, "Use tabs.") {
+	if !strings.Contains(first, "Team rules added after the system prompt, ") || !strings.Contains(first, "Use tabs.") {
 		t.Errorf("at the first message: %q", first)
 	}
 	if folded := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(covered-1)); folded.Has(`[data-testid="insert"]`) && projection(t, person, overview.ID).Parts[len(projection(t, person, overview.ID).Parts)-1].Raw != nil {

@@ -17,7 +17,7 @@ func TestChosenSessionsAndAllThatMatchAreExported(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	ids := keep(t, person, kept{title: "one", client: "codex"}, kept{title: "two", client: "codex", ago: time.Minute}, kept{title: "three", client: "curl", ago: time.Hour})
 	page := person.Get("/sessions?client=codex")
-	if button := page.Find(`#chosen button[formaction="/sessions/export"]`); button.Text() != "Export selected" {
+	if button := page.Find(`#chosen button[formaction="/sessions/export"]:not([name])`); button.Text() != "Export selected" {
 		t.Errorf("the list offers %q", page.Text("#chosen"))
 	}
 	for path, want := range map[string]string{

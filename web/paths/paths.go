@@ -270,6 +270,9 @@ func Hit(session, lane uuid.UUID, index int, asked string) string {
 	return With(Session(session), "lane", lane.String(), "m", strconv.Itoa(index), "o", strconv.Itoa(index), "q", asked)
 }
 
+// ContinueSession is the page with the ways to continue a session.
+func ContinueSession(session uuid.UUID) string { return Session(session) + "/continue" }
+
 // FindInSession is the path that searches a session's messages.
 func FindInSession(session uuid.UUID) string { return Session(session) + "/find" }
 
@@ -308,14 +311,17 @@ func Local(next string) string {
 // Export is the download of a whole session with its verification data.
 func Export(session uuid.UUID) string { return "/api/v1/sessions/" + session.String() + "/export" }
 
-// ExportAs is the download of a session in a format: ndjson, markdown or tar.
+// ExportAs is the download of a session in a format: ndjson, jsonl, markdown or tar.
 func ExportAs(session uuid.UUID, format string) string {
 	return With(Export(session), "format", format)
 }
 
-// ExportOf is the download of several whole sessions as one file.
-func ExportOf(sessions []uuid.UUID) string {
+// ExportOf is the download of several whole sessions as one file, in a format or, with "", as lines.
+func ExportOf(sessions []uuid.UUID, format string) string {
 	query := url.Values{}
+	if format != "" {
+		query.Set("format", format)
+	}
 	for _, id := range sessions {
 		query.Add("id", id.String())
 	}
@@ -345,6 +351,15 @@ func StarSession(session uuid.UUID) string { return Session(session) + "/star" }
 
 // CommentOnSession is the path that adds a comment to a session.
 func CommentOnSession(session uuid.UUID) string { return Session(session) + "/comments" }
+
+// ScoreSession is the path that scores a session.
+func ScoreSession(session uuid.UUID) string { return Session(session) + "/score" }
+
+// LabelSession is the path that puts a label on a session.
+func LabelSession(session uuid.UUID) string { return Session(session) + "/labels" }
+
+// RemoveLabel is the path that takes a label off a session.
+func RemoveLabel(session uuid.UUID) string { return LabelSession(session) + "/remove" }
 
 // DeleteComment is the path that deletes a comment.
 func DeleteComment(session, comment uuid.UUID) string {

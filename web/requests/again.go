@@ -1,12 +1,14 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +16,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -34,6 +37,10 @@ type again struct {
 	Why  string           // why it cannot be resent; "" if it can
 	Keys []tenants.APIKey // that the person may use
 	Cost string           // roughly, at list prices
+
+	Models []components.Option // other models with what it would cost, roughly
+	Model  string              // the one chosen
+	Pipe   string              // the treatment of the prompt, as chosen
 
 	First uuid.UUID // the request that this one repeats, or uuid.Nil
 	Later []row     // requests that repeat this one, newest first
@@ -57,8 +64,46 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 			a.Keys = append(a.Keys, keys[i])
 		}
 	}
-	a.Cost, err = h.roughly(ctx, exchange)
-	return a, err
+	if a.Model = exchange.Model; h.deps.Models == nil {
+		return a, nil
+	}
+	var set tokens.Overrides
+	if h.deps.Prices != nil {
+		if set, err = h.deps.Prices(ctx, exchange.Workspace, exchange.ProviderKey); err != nil {
+			return a, err
+		}
+	}
+	a.Cost = h.roughly(exchange, exchange.Model, set)
+	a.Models = []components.Option{{Value: exchange.Model, Label: exchange.Model + costWords(a.Cost)}}
+	for _, model := range h.deps.Models.Of(h.codecOf(exchange.Endpoint).Traits().Provider) {
+		if model.Name != exchange.Model {
+			a.Models = append(a.Models, components.Option{Value: model.Name, Label: model.Name + costWords(h.roughly(exchange, model.Name, set))})
+		}
+	}
+	return a, nil
+}
+
+// costWords is what a request costs, behind its model's name.
+func costWords(cost string) string {
+	if cost == "" {
+		return ", at an unknown price"
+	}
+	return ", about " + cost
+}
+
+// pipeOptions are the treatments of the prompt.
+func pipeOptions() []components.Option {
+	var options []components.Option
+	for _, pipe := range tenants.ResendPipelines() {
+		label := map[tenants.ResendPipeline]string{
+			tenants.ResendAsConfigured: "As the key is set up", tenants.ResendUnchanged: "Unchanged, without any module",
+		}[pipe]
+		if share, err := strconv.ParseFloat(string(pipe), 64); label == "" && err == nil {
+			label = fmt.Sprintf("Compressed above %.0f %% of the window", 100*share)
+		}
+		options = append(options, components.Option{Value: string(pipe), Label: label})
+	}
+	return options
 }
 
 // notAgain explains why a request cannot be resent; "" if it can.
@@ -82,25 +127,15 @@ func mayUse(who tenants.Principal, key *tenants.APIKey, now func() time.Time) bo
 		slices.Contains(key.Scopes, tenants.ScopeProxy)
 }
 
-// roughly estimates the list price of resending a request without any caching and with an answer as long as
-// the first; "" if the model has no price.
-func (h *Handler) roughly(ctx context.Context, exchange *tenants.Exchange) (string, error) {
-	if h.deps.Models == nil {
-		return "", nil
-	}
-	model := h.deps.Models.Lookup(exchange.Model)
-	if h.deps.Prices != nil {
-		set, err := h.deps.Prices(ctx, exchange.Workspace, exchange.ProviderKey)
-		if err != nil {
-			return "", err
-		}
-		model = set.On(model, exchange.Model)
-	}
+// roughly estimates the list price of resending a request to a model without any caching and with an answer as
+// long as the first; "" if the model has no price.
+func (h *Handler) roughly(exchange *tenants.Exchange, name string, set tokens.Overrides) string {
+	model := set.On(h.deps.Models.Lookup(name), name)
 	prompt := max(exchange.TokensAfter, exchange.Input+exchange.CacheRead+exchange.CacheWrite)
 	if micro := model.Price.MicroUSD(prompt, 0, 0, 0, exchange.Output); micro > 0 {
-		return components.Money(micro), nil
+		return components.Money(micro)
 	}
-	return "", nil
+	return ""
 }
 
 // Again resends a request and shows both answers side by side.
@@ -121,7 +156,16 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil || model.Names[key] == "" {
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Choose one of your API keys.")
 	}
-	body, err := h.body(ctx, exchange)
+	opened.Again.Model, opened.Again.Pipe = cmp.Or(c.FormValue("model"), exchange.Model), c.FormValue("pipeline")
+	isOffered := func(option components.Option) bool { return option.Value == opened.Again.Model }
+	pipe := tenants.ResendPipeline(opened.Again.Pipe)
+	switch {
+	case opened.Again.Model != exchange.Model && !slices.ContainsFunc(opened.Again.Models, isOffered):
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: choose one of the models in the list.")
+	case !slices.Contains(tenants.ResendPipelines(), pipe):
+		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: choose one of the treatments in the list.")
+	}
+	body, err := h.body(ctx, exchange, opened.Again.Model)
 	if errors.Is(err, archive.ErrNotFound) || errors.Is(err, archive.ErrDamaged) {
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: not all of its messages are in the archive.")
 	}
@@ -129,12 +173,12 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	err = h.deps.Audit.Note(ctx, who.Workspace.ID, tenants.Change{
-		Action: tenants.RequestSentAgain, Target: id.String(), After: tenants.Fields{"key": model.Names[key], "model": exchange.Model},
+		Action: tenants.RequestSentAgain, Target: id.String(), After: tenants.Fields{"key": model.Names[key], "model": opened.Again.Model},
 	})
 	if err != nil {
 		return err
 	}
-	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Endpoint, Body: body})
+	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Endpoint, Body: body, Pipeline: pipe})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")
@@ -150,9 +194,9 @@ func (h *Handler) notSent(c echo.Context, who tenants.Principal, o *opened, stat
 	return h.showOne(c, who, status, o)
 }
 
-// body returns a request with the messages of an exchange as received, and otherwise only the fields that the
+// body returns a request to a model with the messages of an exchange as received, and otherwise only the fields that the
 // API requires. It returns archive.ErrNotFound if a message is missing.
-func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte, error) {
+func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange, model string) ([]byte, error) {
 	entries, err := h.deps.Archive.Originals(ctx, exchange.Workspace, exchange.Lane, 0, exchange.Position)
 	if err != nil {
 		return nil, err
@@ -171,7 +215,7 @@ func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte,
 		}
 	}
 	return codec.Repeat(wire.Repetition{
-		Model: exchange.Model, Stream: exchange.Stream, MaxOutput: max(leastAnswer, exchange.Output), Tools: tools, Messages: list,
+		Model: model, Stream: exchange.Stream, MaxOutput: max(leastAnswer, exchange.Output), Tools: tools, Messages: list,
 	})
 }
 

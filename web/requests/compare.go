@@ -24,8 +24,9 @@ const beside = 10
 type comparison struct {
 	First, Second *opened // Second is nil before the choice
 
-	Nearby []row // of First's session
-	Field  components.FieldModel
+	Nearby  []row   // of First's session
+	Prompts prompts // if Second is set
+	Field   components.FieldModel
 }
 
 // Compare shows two requests side by side.
@@ -47,7 +48,9 @@ func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
 		if shown.Second, err = h.second(ctx, who, first, typed); err != nil {
 			return err
 		}
-		if shown.Second == nil {
+		if shown.Second != nil {
+			shown.Prompts = h.prompts(ctx, who, shown.First, shown.Second)
+		} else {
 			status, shown.Field.Error = http.StatusUnprocessableEntity, "There is no other request with this id in the workspace."
 		}
 	}

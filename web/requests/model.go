@@ -249,8 +249,14 @@ func (m *model) chips() []chip {
 		if id, err := uuid.Parse(value); err == nil {
 			shown = m.called(id)
 		}
-		if name == "end_user" {
+		switch name {
+		case "end_user":
 			shown = m.userName(value)
+		case "module":
+			module, outcome, _ := strings.Cut(value, ":")
+			shown = strings.TrimSpace(components.ModuleName(module) + " " + outcome)
+		case "miss":
+			shown = components.MissName(value)
 		}
 		chips = append(chips, chip{labelOf(name) + ":" + shown, "Remove the filter " + labelOf(name), m.with(name, "")})
 	}
@@ -329,8 +335,8 @@ func (m *model) modules() []components.Option {
 	options := []components.Option{{Value: "", Label: "any"}}
 	for _, module := range modules.Catalog().Names() {
 		options = append(options,
-			components.Option{Value: module + ":" + pipeline.Applied, Label: module + " applied"},
-			components.Option{Value: module + ":" + pipeline.Failed, Label: module + " failed"})
+			components.Option{Value: module + ":" + pipeline.Applied, Label: components.ModuleName(module) + " applied"},
+			components.Option{Value: module + ":" + pipeline.Failed, Label: components.ModuleName(module) + " failed"})
 	}
 	return withValue(options, m.Query.Get("module"))
 }
@@ -413,7 +419,7 @@ func (r row) did() (did []pipeline.ModuleReport, others int) {
 func (r row) ran() string {
 	names := make([]string, len(r.Modules))
 	for i, module := range r.Modules {
-		names[i] = module.Name + " " + module.Outcome
+		names[i] = components.ModuleName(module.Name) + ": " + outcomeWord(module.Outcome)
 	}
 	return strings.Join(names, ", ")
 }

@@ -288,8 +288,11 @@ func (o *opened) againWords() string {
 	if len(o.Again.Keys) == 1 {
 		words = "With your API key " + o.Again.Keys[0].Name + ". " + words
 	}
-	if o.Again.Cost != "" {
+	if o.Again.Cost != "" && len(o.Again.Models) == 0 {
 		words += "It costs about " + o.Again.Cost + " if the answer is as long as the first one. "
+	}
+	if len(o.Again.Models) > 0 {
+		words += "It costs about what stands beside the model, if the answer is as long as the first one and nothing is cached. "
 	}
 	return words + "System prompt, tool definitions, and settings aren't archived, so it goes without them."
 }

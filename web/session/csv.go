@@ -21,12 +21,13 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	out := layout.CSV(c, "requests-"+shortID(of.detail.ID)+".csv")
-	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status", "target_tokens", "reach", "answered_by"}}
+	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status", "target_tokens", "reach", "answered_by", "cost_microusd", "cache_read_tokens", "duration_ms"}}
 	for _, m := range timeline.Points {
 		rows = append(rows, []string{
 			strconv.Itoa(m.Number), tenants.CSVTime(m.At), strconv.Itoa(m.Before), strconv.Itoa(m.After), strconv.Itoa(m.Window),
 			m.Compression, m.MissCause, strconv.Itoa(m.MissedTokens), strconv.Itoa(m.Projection), strconv.FormatInt(m.NetMicroUSD, 10), strconv.Itoa(m.Status),
 			strconv.Itoa(m.Target), strconv.FormatBool(m.Reach), tenants.CSVCell(m.AnsweredBy),
+			strconv.FormatInt(m.CostMicroUSD, 10), strconv.Itoa(m.CacheRead), strconv.FormatInt(m.Duration.Milliseconds(), 10),
 		})
 	}
 	return out.WriteAll(rows)

@@ -266,7 +266,7 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	return &reader{
 		inserts: inserts, pins: pins, calls: map[string]call{},
 		archive: h.deps.Archive, store: h.deps.Sessions, codec: codec, workspace: who.Workspace.ID, session: detail.ID, lane: lane,
-		projection: projection, epochs: epochs, mayRead: mayRead, role: who.Role, now: h.deps.Now(),
+		projection: projection, epochs: epochs, mayRead: mayRead, requests: h.deps.Costs, isMain: len(detail.Lanes) > 0 && detail.Lanes[0].ID == lane.ID && !detail.Single, role: who.Role, now: h.deps.Now(),
 	}, nil
 }
 

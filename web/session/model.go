@@ -39,6 +39,7 @@ type model struct {
 
 	Read      readModel
 	Comments  commentsModel
+	Judge     judgeModel
 	Star      components.StarModel
 	WithTable bool // the requests' figures are shown as a table
 
@@ -59,6 +60,9 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 		MayRead: of.mayRead, MayChange: of.mayRead && who.Role.May(tenants.ChangeSessions), MayDelete: who.Role.May(tenants.DeleteSessions), Archived: archivedIn(detail.Lanes),
 	}
 	var err error
+	if m.Judge, err = h.judged(ctx, who, of); err != nil {
+		return model{}, err
+	}
 	if m.Star, err = h.star(ctx, who, detail.Overview); err != nil {
 		return model{}, err
 	}
@@ -103,16 +107,8 @@ func exportForms() []exportForm {
 		{"markdown", "Markdown", "A transcript to read, with the level and hash of each message."},
 		{"tar", "Tar", "Each original as a file, for palimpsest verify to check."},
 		{"ndjson", "NDJSON", "All data as lines, for palimpsest verify to check."},
+		{"jsonl", "Data set", "One line of JSON: messages, labels, scores, and comments."},
 	}
-}
-
-// continuedIn are the clients in which palimpsest resume continues a session. A test compares them with the
-// program's.
-func continuedIn() []string { return []string{"claude-code", "codex", "pi", "opencode"} }
-
-// resumeCommand is the command that continues the session in a client.
-func (m *model) resumeCommand(client string) string {
-	return "palimpsest resume " + m.ID.String() + " --in " + client
 }
 
 // continues returns the session that this one continues, or uuid.Nil.

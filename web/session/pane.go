@@ -28,6 +28,13 @@ type pane struct {
 	Level   int
 	Message int // the first message
 
+	IsChosen bool // the address names it, so that a phone shows it alone
+	At       time.Time
+	Asked    *session.Asked // the request that it answers; nil if unknown
+	ListPath string         // the page with the list
+	Previous string         // the address of the message before it; "" if absent
+	Next     string
+
 	Originals  []original
 	Damaged    []string // messages whose stored bytes do not match their hash
 	Missing    bool     // some are not in the archive, perhaps not yet
@@ -57,15 +64,17 @@ type pane struct {
 	MayChange   bool
 	MayComment  bool
 	CommentPath string // the address to comment on its message
-	Remarks     int    // comments on its messages
-	end         int    // the message after its last one
-	Lane        string
-	Messages    string // of the row, in forms: "4", "2-9"
-	Pinned      []int
-	PinPath     string
-	ReleasePath string
-	RestorePath string
-	SelfPath    string
+
+	ContinuePath string // continues the session with the messages up to it; "" if it cannot be
+	Remarks      int    // comments on its messages
+	end          int    // the message after its last one
+	Lane         string
+	Messages     string // of the row, in forms: "4", "2-9"
+	Pinned       []int
+	PinPath      string
+	ReleasePath  string
+	RestorePath  string
+	SelfPath     string
 
 	Epoch *session.EpochOverview // that made the projection; nil if it does not cover the turn
 }
@@ -141,9 +150,20 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	whole.Message, whole.Whole = chosen.From, true
 	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
+	p.IsChosen, p.At, p.Asked = asked.Message >= 0, listed.At, listed.Asked
+	p.ListPath = r.path(query{Message: -1, From: asked.From, Offset: -1, Folded: asked.Folded})
+	if chosen.From > 0 {
+		p.Previous = r.path(query{Message: chosen.From - 1, From: -1, Offset: -1, Folded: asked.Folded})
+	}
+	if chosen.To < r.lane.Position {
+		p.Next = r.path(query{Message: chosen.To, From: -1, Offset: -1, Folded: asked.Folded})
+	}
 	about := strconv.Itoa(chosen.From)
 	// Without a fragment, because a browser that jumps to one does not focus a field.
 	p.CommentPath = paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", about, "comment", about)
+	if r.isMain && r.role.May(tenants.ReadArchive) && chosen.To > 1 {
+		p.ContinuePath = paths.With(paths.ContinueSession(r.session), "m", strconv.Itoa(chosen.To-1))
+	}
 	p.MayComment, p.end = r.mayRead && r.role.May(tenants.CommentSessions), chosen.To
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
 	p.PinPath, p.ReleasePath, p.RestorePath = paths.PinTurn(r.session), paths.ReleaseTurn(r.session), paths.RestoreTurns(r.session)

@@ -13,8 +13,10 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
 )
@@ -39,6 +41,8 @@ type reader struct {
 	pins       []session.Pin
 	calls      map[string]call // by their ids, from the messages read
 	mayRead    bool            // the messages may be shown
+	isMain     bool            // the lane is the session's main one
+	requests   sessiondb.Browser
 	role       tenants.Role
 	now        time.Time
 	archived   []int // tokens of each message, -1 if not in the archive; set once the rows are measured
@@ -94,6 +98,9 @@ type row struct {
 	Current bool
 	Pinned  []int // its messages that are never compressed
 	Remarks int   // comments on its messages
+
+	At    time.Time      // when it came; zero if unknown
+	Asked *session.Asked // the request that it answers; nil if unknown
 }
 
 // index returns the position of the row's messages in the client's list.
@@ -292,8 +299,11 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 			rows[i].Known = rows[i].Known && r.archived[at] >= 0
 		}
 		r.describe(&rows[i], byIndex[span.From], messages)
+		if entry, known := byIndex[span.From]; known && !span.isRun() {
+			rows[i].At = entry.StoredAt
+		}
 	}
-	return rows, nil
+	return rows, r.clock(ctx, rows)
 }
 
 // entries lists the single messages of a page, by index. Runs need no entries: a long one is not read, a
@@ -316,7 +326,7 @@ func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entr
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message) {
 	row.Pinned = r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
-		if what := " + " + insert.Module; !strings.Contains(row.PutIn, what) {
+		if what := " + " + components.ModuleName(insert.Module); !strings.Contains(row.PutIn, what) {
 			row.PutIn += what
 		}
 	}

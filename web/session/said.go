@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
+	"palimpsest/web/render"
 )
 
 // Said renders the beginning of a message of a wire format as its session's page does.
@@ -20,6 +21,26 @@ func Said(codec wire.Codec, raw json.RawMessage) templ.Component {
 	side := drawing{left: maxSide, until: time.Now().Add(patience)}
 	side.draw(&said)
 	return textView(said)
+}
+
+// Plain returns messages of a wire format as text, each after its role, for Difference.
+func Plain(codec wire.Codec, raws []json.RawMessage) string {
+	r := &reader{codec: codec, calls: map[string]call{}}
+	var all []text
+	for _, raw := range raws {
+		title := "Message"
+		if message, err := codec.Parse(raw); err == nil {
+			r.noteCalls(message)
+			title = titleOfMessage(message, r.calls)
+		}
+		all = append(all, text{Blocks: []block{newBlock("", render.Plain, "", title)}}, r.text(raw, false))
+	}
+	return plain(all)
+}
+
+// Difference shows the difference of two texts line by line.
+func Difference(was, is string) templ.Component {
+	return diffView(render.Difference(was, is), "first request", "second request")
 }
 
 // answer is the model's answer to the newest request, which the list does not contain yet.

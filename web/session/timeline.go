@@ -29,6 +29,17 @@ func isEpoch(moment session.TimelineEntry) bool {
 	return moment.Compression == string(pipeline.Epoch) || moment.Compression == string(pipeline.Truncated)
 }
 
+// compressionName describes in a word what happened to a prompt.
+func compressionName(compression string) string {
+	words, known := map[string]string{
+		"none": "unchanged", "epoch": "compacted", "frozen": "compacted earlier", "bypassed": "left alone", "emergency": "compacted after a refusal", "unreachable": "too long",
+	}[compression]
+	if !known {
+		return compression
+	}
+	return words
+}
+
 // isFallback reports whether a request was sent otherwise than the pipeline intended.
 func isFallback(moment session.TimelineEntry) bool {
 	return !isEpoch(moment) && moment.Class != afterCompaction && compactedAt(moment) == nil

@@ -21,6 +21,11 @@ import (
 type ask struct {
 	Query, Client, Model, Key, Member, Project, User, Range, Show, Cursor string
 
+	Label, Score string // of members
+
+	More  bool // more messages of the archive
+	words understood
+
 	workspace  tenants.WorkspaceID
 	beginsMine bool // the list begins with the person's own conversations
 
@@ -32,17 +37,17 @@ type ask struct {
 	from, to time.Time
 }
 
-func askOf(c echo.Context, who tenants.Principal) ask {
+func askOf(c echo.Context, who tenants.Principal, now time.Time) ask {
 	asked := newAsk(c.QueryParams(), layout.Zone(c.Request()))
 	asked.workspace = who.Workspace.ID
-	return asked
+	return asked.understand(now)
 }
 
 // newAsk parses an address. An invalid custom range is reported at its fields and does not filter the list.
 func newAsk(address url.Values, zone *time.Location) ask {
 	a := ask{
 		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"), Member: address.Get("member"), Project: address.Get("project"), User: address.Get("end_user"),
-		Range: address.Get("range"), Show: address.Get("show"), Cursor: address.Get("cursor"),
+		Range: address.Get("range"), Show: address.Get("show"), Cursor: address.Get("cursor"), Label: address.Get("label"), Score: address.Get("score"), More: address.Get("more") != "",
 		Own: components.NewRange(address), Zone: zone,
 		Sort: components.SortingOf(address, string(session.ByLast), string(session.ByNet), string(session.ByReceived)),
 	}
@@ -79,6 +84,9 @@ func (a ask) span() span {
 	if a.From != "" {
 		return span{Name: own, Label: own, Words: "from " + components.RangeWords(a.from, a.to, a.Zone)}
 	}
+	if a.words.Time != "" {
+		return span{Name: own, Label: own, Words: "from " + components.RangeWords(a.words.from, a.words.to, a.Zone)}
+	}
 	for _, span := range all {
 		if span.Name == a.Range {
 			return span
@@ -104,7 +112,7 @@ func (a ask) begin(role tenants.Role) ask {
 
 // isWhole reports whether the list has no filter besides its part.
 func (a ask) isWhole() bool {
-	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.Member == "" && a.Project == "" && a.User == "" && a.Range == "" && a.From == ""
+	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.Member == "" && a.Project == "" && a.User == "" && a.Label == "" && a.Score == "" && a.Range == "" && a.From == ""
 }
 
 // listed returns the part of the list for a value of an address.
@@ -121,10 +129,10 @@ func listed(show string) string {
 // only restricts a filter to the person's starred sessions, or to the sessions of the API keys that they
 // created, if requested.
 func (a ask) only(stars []uuid.UUID, keys []tenants.APIKey, person uuid.UUID, filter *session.Filter) {
-	switch a.Show {
-	case starred:
+	if a.Show == starred {
 		filter.IDs, filter.Show = append([]uuid.UUID{}, stars...), session.ShowAll
-	case mine:
+	}
+	if a.isMine() {
 		filter.Keys = []uuid.UUID{}
 		for i := range keys {
 			if keys[i].CreatedBy == person {
@@ -139,14 +147,18 @@ func (h *Handler) only(ctx context.Context, who tenants.Principal, asked ask, fi
 	var stars []uuid.UUID
 	var keys []tenants.APIKey
 	var err error
-	switch asked.Show {
-	case starred:
-		stars, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID)
-	case mine:
-		keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	if asked.Show == starred {
+		if stars, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID); err != nil {
+			return err
+		}
+	}
+	if asked.isMine() {
+		if keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID); err != nil {
+			return err
+		}
 	}
 	asked.only(stars, keys, who.User.ID, filter)
-	return err
+	return nil
 }
 
 // own is the name of a custom range.
@@ -161,7 +173,7 @@ func (a ask) rangeForm() components.RangeForm {
 	if a.From != "" {
 		form.Words = components.RangeWords(a.from, a.to, a.Zone)
 	}
-	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "member", Value: a.Member}, {Name: "project", Value: a.Project}, {Name: "end_user", Value: a.User}, {Name: "show", Value: a.Show}} {
+	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "member", Value: a.Member}, {Name: "project", Value: a.Project}, {Name: "end_user", Value: a.User}, {Name: "label", Value: a.Label}, {Name: "score", Value: a.Score}, {Name: "show", Value: a.Show}} {
 		if field.Value != "" {
 			form.Kept = append(form.Kept, field)
 		}
@@ -183,7 +195,7 @@ func (a ask) shown() session.Show {
 // filter returns the requested filter, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
 	filter, err := session.FilterOf(a.workspace, url.Values{
-		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "member": {a.Member}, "project": {a.Project}, "end_user": {a.User}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
+		"q": {a.words.Rest}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "member": {a.Member}, "project": {a.Project}, "end_user": {a.User}, "label": {a.Label}, "score": {a.Score}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
 	})
 	if err != nil {
 		return session.Filter{}, err
@@ -195,6 +207,9 @@ func (a ask) filter(now time.Time) (session.Filter, error) {
 	}
 	if a.From != "" {
 		filter.From, filter.To = a.from, a.to
+	}
+	if a.words.Time != "" {
+		filter.From, filter.To = a.words.from, a.words.to
 	}
 	if sort := (session.Sort{By: session.SortKey(a.Sort.By), Up: a.Sort.Up}); filter.Sorts(sort) {
 		filter.Sort = sort
@@ -209,8 +224,12 @@ func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).Se
 func (a ask) path() string { return a.at(paths.Sessions) }
 
 func (a ask) at(path string) string {
-	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "member", a.Member, "project", a.Project, "end_user", a.User, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
-		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor)
+	more := ""
+	if a.More {
+		more = "yes"
+	}
+	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "member", a.Member, "project", a.Project, "end_user", a.User, "label", a.Label, "score", a.Score, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
+		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor, "more", more)
 }
 
 // sorted returns the list's parameters with another order.
@@ -235,7 +254,7 @@ func (a ask) exportPath() string {
 
 // with returns the parameters with a change, from the first page on.
 func (a ask) with(change func(a *ask)) ask {
-	a.Cursor = ""
+	a.Cursor, a.More = "", false
 	change(&a)
 	return a
 }

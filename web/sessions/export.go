@@ -28,12 +28,16 @@ const (
 // Export redirects to the file of the chosen sessions, or of all that match. Without any, the list says
 // why.
 func (h *Handler) Export(c echo.Context, who tenants.Principal) error {
+	format := ""
+	if c.QueryParam("format") == "jsonl" {
+		format = "jsonl"
+	}
 	ids, refused, err := h.exported(c, who)
 	if err != nil {
 		return err
 	}
 	if refused == "" {
-		return layout.Redirect(c, paths.ExportOf(ids))
+		return layout.Redirect(c, paths.ExportOf(ids, format))
 	}
 	shown, err := h.model(c, who)
 	if err != nil {
@@ -52,7 +56,7 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 	}
 	found, err := h.chosen(ctx, who, reader, idsOf(c.QueryParams()["id"]))
 	if c.QueryParam("all") != "" {
-		found, err = h.matching(ctx, who, reader, askOf(c, who))
+		found, err = h.matching(ctx, who, reader, askOf(c, who, h.deps.Now()))
 	}
 	if err != nil {
 		return nil, "", err

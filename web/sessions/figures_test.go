@@ -99,7 +99,7 @@ type stored struct {
 	asked *archive.Query
 	hits  []archive.Hit
 	all   []session.Overview
-	of    map[uuid.UUID]session.Detail
+	of    map[uuid.UUID]session.Overview
 }
 
 type (
@@ -112,23 +112,15 @@ func (s stored) Search(_ context.Context, _ tenants.WorkspaceID, query archive.Q
 	return s.hits, nil
 }
 
-func (s stored) Session(_ context.Context, _ tenants.WorkspaceID, id uuid.UUID) (session.Detail, error) {
-	detail, is := s.of[id]
-	if !is {
-		return session.Detail{}, session.ErrNotFound
-	}
-	return detail, nil
-}
-
 // The archive is searched in the range, of the key, the client and the model of the list; a session that
 // is gone does not hide the others.
 func TestArchiveIsSearchedWithTheFiltersOfTheList(t *testing.T) {
 	t.Parallel()
-	s := stored{asked: &archive.Query{}, of: map[uuid.UUID]session.Detail{}}
+	s := stored{asked: &archive.Query{}, of: map[uuid.UUID]session.Overview{}}
 	for _, of := range [][2]string{{"codex", "m1"}, {"codex", "m2"}, {"cursor", "m1"}, {}} {
 		id := uuid.New()
 		if s.hits = append(s.hits, archive.Hit{Session: id}); of[0] != "" {
-			s.of[id] = session.Detail{Overview: session.Overview{Title: of[0] + " " + of[1], Client: of[0], Model: of[1]}}
+			s.of[id] = session.Overview{ID: id, Title: of[0] + " " + of[1], Client: of[0], Model: of[1]}
 		}
 	}
 	slices.Reverse(s.hits) // the one without a session is the first
@@ -142,10 +134,11 @@ func TestArchiveIsSearchedWithTheFiltersOfTheList(t *testing.T) {
 		"model": {"", "m1", []string{"cursor m1", "codex m1"}}, "both": {"codex", "m1", []string{"codex m1"}}, "neither": {"pi", "m1", nil},
 	} {
 		filter := session.Filter{Client: c.client, Model: c.model, From: from, To: to, APIKey: key}
-		found := h.search(t.Context(), tenants.WorkspaceID{}, tenants.Reader{All: true}, ask{Query: " otters "}, filter)
+		shown := model{Reader: tenants.Reader{All: true}, Asked: ask{words: understood{Rest: " otters "}}}
+		found := h.search(t.Context(), tenants.WorkspaceID{}, &shown, filter)
 		var titles []string
-		for _, hit := range found.Hits {
-			titles = append(titles, hit.Title)
+		for i := range found.Groups {
+			titles = append(titles, found.Groups[i].Title)
 		}
 		if !slices.Equal(titles, c.want) || found.Fail {
 			t.Errorf("%s: %q, want %q", name, titles, c.want)
@@ -157,6 +150,15 @@ func TestArchiveIsSearchedWithTheFiltersOfTheList(t *testing.T) {
 }
 
 func (s stored) Sessions(_ context.Context, _ tenants.WorkspaceID, filter session.Filter) (session.Page, error) {
+	if filter.IDs != nil {
+		var page session.Page
+		for id, of := range s.of {
+			if slices.Contains(filter.IDs, id) && (filter.Client == "" || of.Client == filter.Client) && (filter.Model == "" || of.Model == filter.Model) {
+				page.Sessions = append(page.Sessions, of)
+			}
+		}
+		return page, nil
+	}
 	if filter.Limit > len(s.all) {
 		return session.Page{Sessions: s.all}, nil
 	}

@@ -65,7 +65,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, model 
 
 // model reads the page's data.
 func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
-	ctx, asked, now := c.Request().Context(), askOf(c, who).begin(who.Role), h.deps.Now()
+	ctx, asked, now := c.Request().Context(), askOf(c, who, h.deps.Now()).begin(who.Role), h.deps.Now()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
 		return model{}, err
@@ -99,7 +99,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	shown.Next, shown.Cut = page.Next, page.Cut
 	shown.Rows = h.rows(ctx, who.Workspace.ID, page.Sessions)
 	h.remark(ctx, who.Workspace.ID, &shown)
-	shown.Found = h.search(ctx, who.Workspace.ID, reader, asked, filter)
+	shown.Found = h.search(ctx, who.Workspace.ID, &shown, filter)
 	return shown, nil
 }
 
@@ -111,7 +111,7 @@ func (h *Handler) count(ctx context.Context, who tenants.Principal, filter sessi
 		return err
 	}
 	shown.Counts, shown.Total = counts, counts.Workspace
-	if shown.Asked.Show == starred || shown.Asked.Show == mine {
+	if shown.Asked.Show == starred || shown.Asked.isMine() {
 		shown.Asked.only(shown.Starred, shown.Keys, who.User.ID, &filter)
 		found, err := h.deps.Sessions.Counts(ctx, workspace, filter)
 		if err != nil {
@@ -161,8 +161,16 @@ func (h *Handler) remark(ctx context.Context, workspace tenants.WorkspaceID, sho
 	if err != nil {
 		h.deps.Log.WarnContext(ctx, "comments on sessions", "error", err)
 	}
+	readable := slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool {
+		at := slices.Index(ids, id)
+		return !shown.Reader.MayRead(shown.Rows[at].APIKey)
+	})
+	judged, err := h.deps.Comments.Judgments(ctx, workspace, readable)
+	if err != nil {
+		h.deps.Log.WarnContext(ctx, "scores of sessions", "error", err)
+	}
 	for i := range shown.Rows {
-		shown.Rows[i].Comments = counts[ids[i]]
+		shown.Rows[i].Comments, shown.Rows[i].Judged = counts[ids[i]], judged[ids[i]]
 	}
 }
 
@@ -184,7 +192,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	asked := askOf(c, who)
+	asked := askOf(c, who, h.deps.Now())
 	filter, err := asked.filter(h.deps.Now())
 	if err != nil {
 		return wrong(err)

@@ -107,19 +107,10 @@ func (m model) count(show session.Show) string {
 
 // matching returns the number of sessions in the current part.
 func (m model) matching() string {
-	if m.Asked.Show == starred || m.Asked.Show == mine {
+	if m.Asked.Show == starred || m.Asked.isMine() {
 		return amount(m.MatchOwn)
 	}
 	return m.count(m.Asked.shown())
-}
-
-// matches counts the sessions and messages that match a search.
-func (m model) matches() string {
-	sessions := m.matching() + " sessions"
-	if m.matching() == "1" {
-		sessions = "1 session"
-	}
-	return sessions + " by title or id, " + components.Plural(int64(len(m.Found.Hits)), "message") + " by text"
 }
 
 // singlePath returns the address of the matching single calls if conversations are listed and none matches;
@@ -150,6 +141,8 @@ func (m model) chips() []chip {
 		add("member", m.memberName(), func(a *ask) { a.Member = "" })
 	}
 	add("project", m.Asked.Project, func(a *ask) { a.Project = "" })
+	add("label", m.Asked.Label, func(a *ask) { a.Label = "" })
+	add("score", map[string]string{"up": "good", "down": "bad"}[m.Asked.Score], func(a *ask) { a.Score = "" })
 	if m.Asked.User != "" {
 		add("end user", m.userName(), func(a *ask) { a.User = "" })
 	}
@@ -253,6 +246,7 @@ type row struct {
 
 	Starred  bool // by the person
 	Comments int
+	Judged   tenants.Judgment // empty unless the person may read the session
 }
 
 // star returns a session's star in the list.

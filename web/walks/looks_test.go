@@ -181,6 +181,8 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"requests compared", "/requests/compare?a=" + epoch + "&b=" + refused, always},
 			{"sessions delete", "/sessions/delete?id=" + first, opened},
 			{"sessions found", "/sessions?q=file&range=30d", always},
+			{"sessions understood", "/sessions?q=file+today&range=", always},
+			{"session continued", "/sessions/" + second + "/continue?m=4", always},
 			{"sessions no match", "/sessions?q=nothing+is+called+this", always},
 			{"session", "/sessions/" + second + "?m=72", charted},
 			{"session compressed", "/sessions/" + second + "?show=compressed", charted},

@@ -274,7 +274,7 @@ func (a *App) exportCommand() *cobra.Command {
 		_, err = io.Copy(to, response.Body)
 		return errors.Join(err, to.Close())
 	})
-	command.Flags().StringVar(&format, "format", "ndjson", "ndjson, markdown or tar")
+	command.Flags().StringVar(&format, "format", "ndjson", "ndjson, jsonl, markdown or tar")
 	command.Flags().StringVarP(&file, "output", "o", "", "new file to write to, instead of the terminal")
 	return command
 }

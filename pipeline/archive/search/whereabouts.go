@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"palimpsest/pipeline/expression"
 )
@@ -48,9 +49,26 @@ func Locate(text string, now time.Time) (rest string, where Whereabouts) {
 	if strings.TrimSpace(rest) == "" {
 		rest = text
 	}
-	where.From, where.To = span(rest, now)
+	_, where.From, where.To = span(rest, now)
 	return rest, where
 }
+
+// Time returns the words of a text that name a time, with their preposition, and the span that they name, to
+// excluded. Words in quotation marks name none. Without a time, words is "".
+func Time(text string, now time.Time) (words string, from, to time.Time) {
+	open := quoted.Compiled().ReplaceAllStringFunc(text, func(quote string) string { return strings.Repeat(" ", len(quote)) })
+	named, from, to := span(open, now)
+	named = strings.TrimFunc(named, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	at := strings.Index(open, named)
+	if named == "" || at < 0 {
+		return "", time.Time{}, time.Time{}
+	}
+	before := beforeTime.FindString(open[:at])
+	return text[at-len(before) : at+len(named)], from, to
+}
+
+// beforeTime finds a preposition before a time.
+var beforeTime = expression.New(`(?i)\b(?:in|on|of|from|during|since|at) (?:the )?$`)
 
 // NamesSession reports whether the question names a session.
 func (w *Whereabouts) NamesSession() bool { return len(w.session) > 0 }
@@ -100,46 +118,48 @@ var (
 	weekdayName = expression.New(`\b(?:on|last|this|from) (Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b`)
 )
 
-// span returns the time span in a text, to excluded, or zero times.
-func span(text string, now time.Time) (from, to time.Time) {
+// span returns the time span in a text, to excluded, and the words that name it; zero values without one.
+func span(text string, now time.Time) (words string, from, to time.Time) {
 	year, month, day := now.Date()
-	on := func(year int, month time.Month, day int) (time.Time, time.Time) {
+	on := func(words string, year int, month time.Month, day int) (string, time.Time, time.Time) {
 		from := time.Date(year, month, day, 0, 0, 0, 0, now.Location())
-		return from, from.AddDate(0, 0, 1)
+		return words, from, from.AddDate(0, 0, 1)
 	}
 	if match := dayWritten.FindStringSubmatch(text); match != nil {
-		return on(number(match[1]), time.Month(number(match[2])), number(match[3]))
+		return on(match[0], number(match[1]), time.Month(number(match[2])), number(match[3]))
 	}
 	if match := dayOfMonth.FindStringSubmatch(text); match != nil {
-		return on(yearOf(match[3], monthOf(match[1]), now), monthOf(match[1]), number(match[2]))
+		return on(match[0], yearOf(match[3], monthOf(match[1]), now), monthOf(match[1]), number(match[2]))
 	}
 	if match := monthsDay.FindStringSubmatch(text); match != nil {
-		return on(yearOf(match[3], monthOf(match[2]), now), monthOf(match[2]), number(match[1]))
+		return on(match[0], yearOf(match[3], monthOf(match[2]), now), monthOf(match[2]), number(match[1]))
 	}
 	if match := wholeMonth.FindStringSubmatch(text); match != nil {
-		from, _ = on(yearOf(match[2], monthOf(match[1]), now), monthOf(match[1]), 1)
-		return from, from.AddDate(0, 1, 0)
+		_, from, _ = on("", yearOf(match[2], monthOf(match[1]), now), monthOf(match[1]), 1)
+		return match[0], from, from.AddDate(0, 1, 0)
 	}
 	if match := weekdayName.FindStringSubmatch(text); match != nil {
 		back := (int(now.Weekday()) - weekdayOf(match[1]) + 7) % 7
 		if back == 0 {
 			back = 7
 		}
-		return on(year, month, day-back)
+		return on(match[0], year, month, day-back)
 	}
 	if match := ago.FindStringSubmatch(text); match != nil {
-		return before(now, amount(match[1]), strings.ToLower(match[2]))
+		from, to = before(now, amount(match[1]), strings.ToLower(match[2]))
+		return match[0], from, to
 	}
 	match := pastNamed.FindStringSubmatch(text)
 	switch {
 	case match == nil:
-		return time.Time{}, time.Time{}
+		return "", time.Time{}, time.Time{}
 	case match[1] != "":
-		return on(year, month, day)
+		return on(match[0], year, month, day)
 	case match[2] != "":
-		return on(year, month, day-1)
+		return on(match[0], year, month, day-1)
 	}
-	return unitOf(now, strings.EqualFold(match[3], "this"), strings.ToLower(match[4]))
+	from, to = unitOf(now, strings.EqualFold(match[3], "this"), strings.ToLower(match[4]))
+	return match[0], from, to
 }
 
 // unitOf returns the current week or month, or the previous one.

@@ -45,6 +45,25 @@ func TestLocateReadsTheTimeThatIsNamed(t *testing.T) {
 	}
 }
 
+func TestTimeReturnsTheWordsThatNameIt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2028, time.February, 29, 15, 30, 0, 0, time.UTC) // a Tuesday
+	for text, want := range map[string]string{
+		"refund rounding last week":           "last week",
+		"the session of last week on refunds": "of last week",
+		"quarry on 2028-02-03, and more":      "on 2028-02-03",
+		"the plan that we made in January.":   "in January",
+		"what did I say on Friday?":           "on Friday",
+		`the page "sales of last week"`:       "",
+		"refunds":                             "",
+	} {
+		words, from, to := search.Time(text, now)
+		if words != want || from.Before(to) != (want != "") {
+			t.Errorf("%q: %q from %s to %s, want %q", text, words, from, to, want)
+		}
+	}
+}
+
 func TestLocateReadsTheSessionThatIsNamed(t *testing.T) {
 	t.Parallel()
 	const title = "Fix the flaky parser tests"

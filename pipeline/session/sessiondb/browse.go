@@ -58,7 +58,7 @@ func sessionColumns() string {
 }
 
 const otherColumns = `, id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	single, bridged, pinned_at, coalesce(end_user, '') AS end_user,
+	single, bridged, pinned_at, coalesce(end_user, '') AS end_user, project,
 	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
@@ -80,6 +80,7 @@ type listRow struct {
 	Bridged    bool `gorm:"column:bridged"`
 	Rehydrated bool `gorm:"column:rehydrated"`
 	EndUser    string
+	Project    string
 	PinnedAt   *time.Time
 
 	// For a bounded look: whether the row matches the query, and its number, from 1.
@@ -96,7 +97,7 @@ func (r listRow) overview() session.Overview {
 		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt,
 		Sums:    r.Sums,
 		Single:  r.Single,
-		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser},
+		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser, Project: r.Project},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"palimpsest/pipeline/session/sessiondb"
 )
 
-// What happened in a lane, and which prompts had to be cut, is looked up, however many requests
+// What happened in a lane, what its messages took, and which prompts had to be cut, is looked up, however many requests
 // there are.
 func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 	t.Parallel()
@@ -27,6 +27,7 @@ func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 		arguments        []any
 	}{
 		{sessiondb.StatementCourse, "exchanges_happened", []any{f.scope.Workspace, lane, lane, 100, session.MaxEvents}},
+		{sessiondb.StatementAsked, "exchanges_session", []any{f.scope.Workspace, lane, lane, time.Now().Add(-time.Hour), time.Now(), 0, 100, 500}},
 		{sessiondb.StatementTruncated, "exchanges_beyond", []any{f.scope.Workspace, time.Now().Add(-7 * 24 * time.Hour)}},
 	} {
 		text := f.explain(t, f.scope.Workspace, plan.statement, plan.arguments...)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -110,7 +111,8 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 		FROM placed p LEFT JOIN happened h ON h.id = p.id
 	)
 	SELECT n, x.at, x.tokens_before, x.tokens_after, x.window_tokens, x.target_tokens, x.compression, x.class, x.level_0, x.level_1, x.level_2, x.level_3,
-		x.miss_cause, x.missed_tokens, x.projection, x.net_microusd, x.reach, x.status, x.answered_by, CASE WHEN is_event THEN x.report END, total, is_point, is_event
+		x.miss_cause, x.missed_tokens, x.projection, x.net_microusd, x.reach, x.status, x.answered_by,
+		x.cost_microusd, x.input_tokens, x.cache_read_tokens, x.cache_write_tokens, x.duration_us, CASE WHEN is_event THEN x.report END, total, is_point, is_event
 	FROM chosen CROSS JOIN LATERAL (SELECT * FROM exchanges e WHERE e.workspace_id = $1 AND e.id = chosen.id LIMIT 1) x
 	WHERE is_point OR is_event ORDER BY n`
 
@@ -122,12 +124,15 @@ func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var m session.TimelineEntry
 			var isPoint, isEvent bool
+			var took int64
 			err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
 				&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
-				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.AnsweredBy, &m.Report, &timeline.Total, &isPoint, &isEvent)
+				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.AnsweredBy,
+				&m.CostMicroUSD, &m.Input, &m.CacheRead, &m.CacheWrite, &took, &m.Report, &timeline.Total, &isPoint, &isEvent)
 			if err != nil {
 				return err
 			}
+			m.Duration = time.Duration(took) * time.Microsecond
 			if isEvent {
 				timeline.Events = append(timeline.Events, m)
 			}
@@ -139,6 +144,33 @@ func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id
 		}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
 	})
 	return timeline, batchdb.Wrapf(err, "timeline of lane %s", lane)
+}
+
+// askedMargin is how much earlier or later than its messages a request may be recorded.
+const askedMargin = time.Hour
+
+// mostAsked bounds the requests of one page of messages.
+const mostAsked = 500
+
+// sqlAsked reads the newest request of each number of messages, along the index of a session's requests.
+const sqlAsked = `SELECT DISTINCT ON (position) id, position, at, status, cost_microusd, input_tokens, cache_read_tokens, cache_write_tokens, duration_us
+	FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0 AND at BETWEEN $4 AND $5 AND position BETWEEN $6 AND $7
+	ORDER BY position, at DESC, id DESC LIMIT $8`
+
+// Asked returns the requests of a lane with from to to messages that were sent around two times, by their number
+// of messages.
+func Asked(ctx context.Context, s Browser, workspace tenants.WorkspaceID, id, lane uuid.UUID, from, to int, since, until time.Time) ([]session.Asked, error) {
+	var asked []session.Asked
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		asked, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Asked, err error) {
+			var took int64
+			err = row.Scan(&one.ID, &one.Position, &one.At, &one.Status, &one.CostMicroUSD, &one.Input, &one.CacheRead, &one.CacheWrite, &took)
+			one.Duration = time.Duration(took) * time.Microsecond
+			return one, err
+		}, sqlAsked, workspace, id, lane, since.Add(-askedMargin), until.Add(askedMargin), from, to, mostAsked)
+		return err
+	})
+	return asked, batchdb.Wrapf(err, "requests of lane %s", lane)
 }
 
 // sqlNewestOf reads the newest request with $4 messages among a lane's newest requests, otherwise the newest.

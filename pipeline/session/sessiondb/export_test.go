@@ -22,7 +22,7 @@ func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, lane,
 const StatementHead = sqlHead
 
 // StatementDecisions and StatementEpochs read the epochs of a session, and of a lane,
-// StatementMany finds sessions with many, StatementCourse and StatementTruncated what happened, StatementAnnounceHeads announces, StatementJoined finds what lanes have joined, StatementHolding which lane holds messages, and the others count what modules made: for the
+// StatementMany finds sessions with many, StatementCourse and StatementTruncated what happened, StatementAsked requests by their messages, StatementAnnounceHeads announces, StatementJoined finds what lanes have joined, StatementHolding which lane holds messages, and the others count what modules made: for the
 // tests of their plans.
 const (
 	StatementDecisions     = sqlDecisions
@@ -31,6 +31,7 @@ const (
 	StatementMadeInserts   = sqlMadeInserts
 	StatementMadeSummaries = sqlMadeSummaries
 	StatementCourse        = sqlCourse
+	StatementAsked         = sqlAsked
 	StatementTruncated     = sqlTruncated
 	StatementAnnounceHeads = sqlAnnounceHeads
 	StatementJoined        = sqlJoined

@@ -320,6 +320,8 @@ func TestCommentsAndStarsGoToTheSessionThatIsJoined(t *testing.T) {
 		"INSERT INTO members (workspace_id, user_id, role) VALUES ($1, $2, 'member')",
 		"INSERT INTO session_comments (workspace_id, id, session_id, lane_id, message, user_id, text) VALUES ($1, $3, $3, $4, 1, $2, 'x')",
 		"INSERT INTO session_stars (workspace_id, user_id, session_id) VALUES ($1, $2, $3)",
+		"INSERT INTO session_scores (workspace_id, id, session_id, user_id, score, note) VALUES ($1, $3, $3, $2, 1, '')",
+		"INSERT INTO session_labels (workspace_id, session_id, label, user_id) VALUES ($1, $3, 'good', $2)",
 	} {
 		statement = "WITH given AS (SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid) " + statement
 		if _, err := owner.Exec(t.Context(), statement, f.scope.Workspace, person.ID, left.session, left.lane); err != nil {
@@ -329,10 +331,11 @@ func TestCommentsAndStarsGoToTheSessionThatIsJoined(t *testing.T) {
 	if settled, err := f.store.Settle(t.Context(), f.scope.Workspace, left.lane, into.lane, into.session); err != nil || !settled {
 		t.Fatalf("settled %v, %v", settled, err)
 	}
-	var comments, stars int
+	var comments, stars, scores, labels int
 	err = owner.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM session_comments WHERE session_id = $1 AND lane_id = $2 AND message = 1),
-		(SELECT count(*) FROM session_stars WHERE session_id = $1)`, into.session, into.lane).Scan(&comments, &stars)
-	if err != nil || comments != 1 || stars != 1 {
-		t.Errorf("%d comments and %d stars went along, %v", comments, stars, err)
+		(SELECT count(*) FROM session_stars WHERE session_id = $1), (SELECT count(*) FROM session_scores WHERE session_id = $1),
+		(SELECT count(*) FROM session_labels WHERE session_id = $1)`, into.session, into.lane).Scan(&comments, &stars, &scores, &labels)
+	if err != nil || comments != 1 || stars != 1 || scores != 1 || labels != 1 {
+		t.Errorf("%d comments, %d stars, %d scores and %d labels went along, %v", comments, stars, scores, labels, err)
 	}
 }

@@ -98,6 +98,14 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 	if filter.Project != "" {
 		query = query.Where("project = ? AND project <> ''", storable(filter.Project))
 	}
+	// Labels and scores are for people who may read the session.
+	const readable = " AND (NOT ? OR api_key_id = ANY(?::uuid[]))"
+	if filter.Label != "" {
+		query = query.Where("(workspace_id, id) IN (SELECT b.workspace_id, b.session_id FROM session_labels b WHERE b.label = ?)"+readable, storable(filter.Label), filter.Masked, uuidArray(filter.Shown))
+	}
+	if filter.Score != 0 {
+		query = query.Where("(workspace_id, id) IN (SELECT b.workspace_id, b.session_id FROM session_scores b WHERE b.score = ?)"+readable, filter.Score, filter.Masked, uuidArray(filter.Shown))
+	}
 	if part, is := shown()[filter.Show]; is {
 		query = query.Where(part)
 	}

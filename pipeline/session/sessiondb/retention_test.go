@@ -32,7 +32,7 @@ func (f *fixture) dump(t *testing.T, workspace tenants.WorkspaceID) string {
 	owner := f.db.Owner(t)
 	var all bytes.Buffer
 	for _, table := range []string{
-		"sessions", "session_stars", "session_comments", "lanes", "lane_heads", "lane_pins", "lane_inserts", "epochs", "summaries", "cached_answers", "archive_objects", "archive_entries", "exchanges",
+		"sessions", "session_stars", "session_comments", "session_scores", "session_labels", "lanes", "lane_heads", "lane_pins", "lane_inserts", "epochs", "summaries", "cached_answers", "archive_objects", "archive_entries", "exchanges",
 	} {
 		var rows string
 		err := owner.QueryRow(t.Context(), "SELECT coalesce(string_agg(r::text, E'\n'), '') FROM "+table+" r WHERE workspace_id = $1", workspace).Scan(&rows)

@@ -43,7 +43,12 @@ func ofSession() []string {
 	}
 	return append(statements, `INSERT INTO session_stars (workspace_id, user_id, session_id, starred_at)
 		SELECT workspace_id, user_id, $3, starred_at FROM session_stars WHERE workspace_id = $1 AND session_id = $2
-		ON CONFLICT DO NOTHING`)
+		ON CONFLICT DO NOTHING`,
+		`INSERT INTO session_labels (workspace_id, session_id, label, user_id, labeled_at)
+		SELECT workspace_id, $3, label, user_id, labeled_at FROM session_labels WHERE workspace_id = $1 AND session_id = $2
+		ON CONFLICT DO NOTHING`,
+		`UPDATE session_scores s SET session_id = $3 WHERE workspace_id = $1 AND session_id = $2
+		AND NOT EXISTS (SELECT FROM session_scores o WHERE o.workspace_id = $1 AND o.session_id = $3 AND o.user_id = s.user_id)`)
 }
 
 // ofLane returns the statements that move a lane's data to another one. Data derived from its messages is not
