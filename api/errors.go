@@ -37,6 +37,9 @@ const retryDatabase = "5"
 // codeDatabaseAway is the error code for data that only the database has.
 const codeDatabaseAway = "database_unavailable"
 
+// codeSignIn is the error code for a provider key that its sign-in service refuses.
+const codeSignIn = "provider_sign_in"
+
 // codeLate is the error code for an answer that took too long.
 const codeLate = "provider_timeout"
 
@@ -121,6 +124,10 @@ func faults() []fault {
 			"The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."},
 		{upstream.ErrForbiddenAddress, http.StatusBadRequest, "invalid_request_error", "forbidden_base_url",
 			"The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."},
+		{errNoList, http.StatusNotFound, "not_found_error", "no_model_list",
+			"The cloud of the workspace's provider key has no list of models. Name them in the key's models on the dashboard's Providers page."},
+		{upstream.ErrSignIn, http.StatusBadGateway, "api_error", codeSignIn,
+			"The cloud's sign-in service gives no access token for the workspace's provider key. Test the key on the dashboard's Providers page, and replace it."},
 		{upstream.ErrUnreachable, http.StatusBadGateway, "api_error", "provider_unreachable",
 			"The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."},
 		{upstream.ErrUnanswered, http.StatusBadGateway, "api_error", "provider_unreachable",
@@ -337,6 +344,8 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 		c.Response().Header().Set(echo.HeaderRetryAfter, connections.TooMany{}.RetryAfter())
 	case problem.Code == codeDatabaseAway:
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
+	case problem.Code == codeSignIn:
+		c.Response().Header().Set("X-Should-Retry", "false")
 	case problem.Code == codeLate:
 		c.Response().Header().Set("X-Should-Retry", "false") // the next try would be charged for as well
 	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -175,6 +176,9 @@ func (l *modelLists) get(ctx context.Context, question modelsQuestion, now func(
 	return answer, err
 }
 
+// errNoList says that the workspace's provider keys are for clouds without a list of models, and name none.
+var errNoList = errors.New("provider has no list of models")
+
 // errModelsLate says that a provider took too long to list its models.
 var errModelsLate = fmt.Errorf("%w within %s", upstream.ErrUnreachable, modelsTimeout)
 
@@ -269,7 +273,7 @@ func (l lister) targets(request *http.Request, event *RequestLog, admission *adm
 
 // list asks all keys for their models at once, and returns one answer in the wanted shape.
 func (l lister) list(request *http.Request, wanted tenants.Provider, admission admission, keys []proxysettings.Listed) (modelsAnswer, error) {
-	if len(keys) == 1 && keys[0].Whole {
+	if len(keys) == 1 && keys[0].Whole && !keys[0].NoList {
 		return l.of(request, wanted, admission, keys[0].Target)
 	}
 	whole := request.Clone(request.Context())
@@ -280,6 +284,10 @@ func (l lister) list(request *http.Request, wanted tenants.Provider, admission a
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
 	for i, key := range keys {
+		if key.NoList {
+			failures[i] = errNoList
+			continue
+		}
 		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, admission, key.Target) })
 	}
 	asking.Wait()
@@ -329,6 +337,7 @@ func merged(wanted tenants.Provider, keys []proxysettings.Listed, answers []mode
 					return modelsAnswer{}, err
 				}
 				entries = append(entries, entry)
+				good = good || key.NoList
 			}
 		}
 	}

@@ -28,6 +28,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
 	bedrockServer{s}.register(e)
+	googleServer{s}.register(e)
 	s.refusePlatforms(e)
 	e.Match(upstream.Methods(), "/v1/*", s.passthrough)
 	if s.Recall != nil {
@@ -54,8 +55,11 @@ func (s *Server) registerFormat(e *echo.Echo, codec wire.Codec) {
 
 // codecFor returns the codec for errors to a client.
 func codecFor(request *http.Request) wire.Codec {
-	if platformIn(request.Context()) == tenants.PlatformBedrock {
+	switch platformIn(request.Context()) {
+	case tenants.PlatformBedrock:
 		return bedrockCodec{anthropic.New()}
+	case tenants.PlatformGoogle:
+		return anthropic.New()
 	}
 	for _, codec := range formats.All() {
 		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {

@@ -30,9 +30,9 @@ func platforms() []platform {
 	// message.
 	const badRequest = http.StatusBadRequest
 	return []platform{
-		{name: "Google Vertex AI", paths: []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, status: badRequest, errors: vertexError},
+		{name: "This API of Google Vertex AI", paths: []string{"/projects", "/v1beta1/projects/*", "/publishers/*"}, status: badRequest, errors: vertexError},
 		{name: "the Gemini API", paths: []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, status: badRequest, errors: googleError},
-		{name: "Azure OpenAI", paths: []string{"/openai/deployments/*", "/deployments/*"}, status: http.StatusNotFound, errors: openAIError},
+		{name: "Azure OpenAI below /openai/deployments", paths: []string{"/openai/deployments/*", "/deployments/*"}, status: http.StatusNotFound, errors: openAIError},
 		{name: "Ollama", paths: []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, status: http.StatusNotFound, errors: ollamaError},
 	}
 }

@@ -8,24 +8,23 @@ import (
 	"testing"
 )
 
-// Claude Code set up for Vertex, Gemini's clients, and others: nothing of what
+// Clients of Gemini, of Google's own models and others: nothing of what
 // they send reaches a provider, and each reads an error in the shape that it knows.
 func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	p := setup(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	for _, test := range []struct{ path, platform, shape string }{
-		{"/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-opus-5-5:streamRawPredict", "Google Vertex AI", vertexShape},
 		{"/v1beta/models/gemini-3-pro:generateContent", "the Gemini API", googleShape},
 		{"/v1beta/models", "the Gemini API", googleShape},
-		{"/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI", openAIShape},
+		{"/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI below /openai/deployments", openAIShape},
 		{"/api/generate", "Ollama", ollamaShape},
 		{"/api/tags", "Ollama", ollamaShape},
 		{"/v1/v1beta/models/g:generateContent", "the Gemini API", googleShape},
-		{"/v1/v1beta1/projects/p/x", "Google Vertex AI", vertexShape},
-		{"/v1/publishers/google/models/g:generateContent", "Google Vertex AI", vertexShape},
-		{"/v1/projects", "Google Vertex AI", vertexShape},
-		{"/v1/openai/deployments/gpt/chat/completions", "Azure OpenAI", openAIShape},
+		{"/v1/v1beta1/projects/p/x", "This API of Google Vertex AI", vertexShape},
+		{"/v1/publishers/google/models/g:generateContent", "This API of Google Vertex AI", vertexShape},
+		{"/v1/projects", "This API of Google Vertex AI", vertexShape},
+		{"/v1/openai/deployments/gpt/chat/completions", "Azure OpenAI below /openai/deployments", openAIShape},
 		{"/v1/api/chat", "Ollama", ollamaShape},
 	} {
 		said, err := json.Marshal(test.platform + " is not supported. " + supported)

@@ -62,7 +62,9 @@ func AWSRegionOf(baseURL string) string {
 	}
 	name, isAWS := strings.CutSuffix(parsed.Hostname(), ".amazonaws.com")
 	if !isAWS {
-		return ""
+		if name, isAWS = strings.CutSuffix(parsed.Hostname(), ".api.aws"); !isAWS {
+			return ""
+		}
 	}
 	if region := name[strings.LastIndexByte(name, '.')+1:]; IsAWSRegion(region) {
 		return region

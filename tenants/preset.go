@@ -1,13 +1,19 @@
 package tenants
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Platform is a cloud that offers a provider's models at its own addresses and with its own sign-in. "" is the
 // provider itself.
 type Platform string
 
-// PlatformBedrock is Amazon Bedrock.
-const PlatformBedrock Platform = "bedrock"
+// The platforms whose requests have another form than the provider's own.
+const (
+	PlatformBedrock Platform = "bedrock" // Amazon Bedrock
+	PlatformGoogle  Platform = "google"  // Google Cloud's Agent Platform, formerly Vertex AI
+)
 
 // Preset is a known provider: its URL and how it takes its key.
 type Preset struct {
@@ -16,8 +22,12 @@ type Preset struct {
 	Provider Provider // dialect of its requests
 	Both     bool     // it accepts the other dialect too
 	Platform Platform // its requests have another form than its dialect's
-	BaseURL  string   // "" for the dialect's own; RESOURCE is a placeholder for the user's resource, REGION for the region
+	BaseURL  string   // "" for the dialect's own; words in capitals are placeholders
 	Auth     Auth
+	Auths    []Auth   // the possible values of Auth; empty for the ways to send a key in a header
+	Service  string   // name of the service in signatures of AWS
+	Needs    string   // name of a header that its keys must bring along; optional
+	NoList   bool     // it has no list of models
 	Models   []string // for a key without models of its own
 	Private  bool     // it runs on a private address, so that private base URLs must be allowed
 	Hint     string   // instructions for the user; optional
@@ -33,6 +43,12 @@ type Preset struct {
 //     https://learn.microsoft.com/azure/ai-foundry/openai/reference
 //   - Amazon Bedrock: https://docs.aws.amazon.com/bedrock/latest/userguide/api-keys-use.html (bearer token) and
 //     https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html
+//   - Microsoft Foundry: https://platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry
+//     (Messages below /anthropic, x-api-key or a token of Entra ID, no list of models)
+//   - Claude Platform on AWS: https://docs.aws.amazon.com/claude-platform/latest/userguide/making-requests.html
+//     (Messages, anthropic-workspace-id, x-api-key or a signature for aws-external-anthropic)
+//   - Google Cloud: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai (rawPredict, a token of a
+//     service account), and Anthropic's own offer there: https://claude.googleapis.com (Messages, the same token)
 //   - Groq: https://console.groq.com/docs/openai (https://api.groq.com/openai/v1, bearer token)
 //   - OpenRouter: https://openrouter.ai/docs (https://openrouter.ai/api/v1, bearer token,
 //     optional HTTP-Referer and X-Title)
@@ -46,10 +62,23 @@ func Presets() []Preset {
 		{ID: "anthropic", Title: "Anthropic", Provider: ProviderAnthropic},
 		{ID: "openai", Title: "OpenAI", Provider: ProviderOpenAI},
 		{ID: "azure", Title: "Azure OpenAI", Provider: ProviderOpenAI, BaseURL: "https://RESOURCE.openai.azure.com/openai/v1", Auth: AuthAPIKey,
-			Hint: "Put your resource’s name for RESOURCE. Models are the names of your deployments."},
+			Auths: []Auth{AuthAPIKey, AuthEntra, AuthBearer},
+			Hint:  "Put your resource’s name for RESOURCE. Models are the names of your deployments."},
 		{ID: "bedrock", Title: "Amazon Bedrock", Provider: ProviderAnthropic, Platform: PlatformBedrock, BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", Auth: AuthBearer,
-			Models: []string{"*anthropic.*", "arn:aws*"},
-			Hint:   "For Claude. The key is a Bedrock API key; or ACCESS_KEY_ID:SECRET_ACCESS_KEY, with the choice SigV4 below."},
+			Auths: []Auth{AuthBearer, AuthSigV4}, Service: "bedrock", Models: []string{"*anthropic.*", "arn:aws*"},
+			Hint: "For Claude. The key is a Bedrock API key; or ACCESS_KEY_ID:SECRET_ACCESS_KEY, with the choice SigV4 below."},
+		{ID: "claude-aws", Title: "Claude Platform on AWS", Provider: ProviderAnthropic, BaseURL: "https://aws-external-anthropic.REGION.api.aws", Auth: AuthXAPIKey,
+			Auths: []Auth{AuthXAPIKey, AuthSigV4}, Service: "aws-external-anthropic", Needs: "anthropic-workspace-id",
+			Hint: "Name your workspace under More headers: anthropic-workspace-id: wrkspc_…"},
+		{ID: "foundry", Title: "Claude in Microsoft Foundry", Provider: ProviderAnthropic, BaseURL: "https://RESOURCE.services.ai.azure.com/anthropic", Auth: AuthXAPIKey,
+			Auths: []Auth{AuthXAPIKey, AuthEntra}, NoList: true,
+			Hint: "Put your resource’s name for RESOURCE. Models are the names of your deployments; list them under Models."},
+		{ID: "google", Title: "Claude on Google Cloud (Vertex AI)", Provider: ProviderAnthropic, Platform: PlatformGoogle,
+			BaseURL: "https://aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION", Auth: AuthGoogle, Auths: []Auth{AuthGoogle}, NoList: true,
+			Hint: "The key is the JSON file of a service account’s key; PROJECT becomes its project. Models are named like claude-sonnet-4-5@20250929."},
+		{ID: "claude-google", Title: "Claude Platform on Google Cloud", Provider: ProviderAnthropic,
+			BaseURL: "https://claude.googleapis.com/v1/projects/PROJECT/locations/REGION/workspaces/WORKSPACE/invoke", Auth: AuthGoogle, Auths: []Auth{AuthGoogle},
+			Hint: "The key is the JSON file of a service account’s key; PROJECT becomes its project. Put your workspace’s id for WORKSPACE."},
 		{ID: "groq", Title: "Groq", Provider: ProviderOpenAI, BaseURL: "https://api.groq.com/openai/v1", Auth: AuthBearer},
 		{ID: "openrouter", Title: "OpenRouter", Provider: ProviderOpenAI, BaseURL: "https://openrouter.ai/api/v1", Auth: AuthBearer,
 			Hint: "Its models are named like anthropic/claude-sonnet-4.5."},
@@ -59,6 +88,12 @@ func Presets() []Preset {
 			Hint: "It takes any key of eight characters or more and does not look at it."},
 	}
 }
+
+// HasRegion reports whether keys of the preset have a region.
+func (p Preset) HasRegion() bool { return strings.Contains(p.BaseURL, "REGION") }
+
+// OnGoogle reports whether its regions are locations of Google Cloud, not regions of AWS.
+func (p Preset) OnGoogle() bool { return p.Auth == AuthGoogle }
 
 // PresetOf returns the preset with an id; ok is false if unknown.
 func PresetOf(id string) (preset Preset, ok bool) {

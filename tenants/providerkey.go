@@ -46,6 +46,11 @@ const (
 
 	// AuthSigV4 signs each request with an AWS access key, see AWSKey.
 	AuthSigV4 Auth = "sigv4"
+
+	// AuthGoogle and AuthEntra send an access token that the provider's sign-in service gives for the key, see
+	// GoogleAccount and EntraApp.
+	AuthGoogle Auth = "google"
+	AuthEntra  Auth = "entra"
 )
 
 // Header is sent with every request of a provider key. It must not be a secret because it is stored and shown
@@ -64,7 +69,7 @@ type ProviderKey struct {
 	Preset    string   // id of the Preset that it was made from; optional
 	Name      string
 	BaseURL   string // empty: the provider's own
-	Region    string // of a platform's key; empty for others
+	Region    string // of a key whose preset has one; empty for others
 	Auth      Auth
 	Headers   []Header // sent along with every request
 	CreatedBy uuid.UUID
@@ -108,9 +113,12 @@ type ProviderKeyCheck struct {
 func (k ProviderKey) Speaks(dialect Provider) bool { return k.Both || k.Provider == dialect }
 
 // Platform returns the platform that a key is for; "" for the provider's own API.
-func (k ProviderKey) Platform() Platform {
+func (k ProviderKey) Platform() Platform { return k.MadeFrom().Platform }
+
+// MadeFrom returns the preset that a key was made from; the zero value if absent.
+func (k ProviderKey) MadeFrom() Preset {
 	preset, _ := PresetOf(k.Preset)
-	return preset.Platform
+	return preset
 }
 
 // Dialects returns the key's dialects, its own first.

@@ -26,7 +26,7 @@ const (
 	maxSaid = 300
 )
 
-// TestProviderKey asks the provider for its models with a stored key and stores the result. A key that does
+// TestProviderKey asks the provider for its models, or for a count of tokens, with a stored key and stores the result. A key that does
 // not work is a result, not an error; tenants.ErrNotFound is one.
 func (s *Service) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
 	keys, err := s.ProviderKeys(ctx, workspace)
@@ -61,8 +61,12 @@ func (s *Service) probe(ctx context.Context, key tenants.ProviderKey) (tenants.P
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	begin := s.config.Now()
-	status, body, err := s.models(ctx, key, secret)
-	outcome := judged(status, body, err)
+	ask, judge := s.models, judged
+	if key.MadeFrom().NoList {
+		ask, judge = s.count, counted
+	}
+	status, body, err := ask(ctx, key, secret)
+	outcome := judge(status, body, err)
 	outcome.Said = shorten(strings.ReplaceAll(outcome.Said, secret, "…"))
 	outcome.Took = s.config.Now().Sub(begin)
 	return outcome, nil
@@ -74,28 +78,70 @@ func (s *Service) models(ctx context.Context, key tenants.ProviderKey, secret st
 	if dialect, known := upstream.DialectOf(key.Provider); known {
 		dialect.AddTo(header)
 	}
-	response, err := s.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
-		upstream.TargetOf(key, key.Provider, secret, ""))
+	return s.ask(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header}, upstream.TargetOf(key, key.Provider, secret, ""))
+}
+
+// count has the provider count the tokens of a word, for providers without a list of models.
+func (s *Service) count(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
+	model := "claude-sonnet-4-5"
+	for _, name := range key.Models {
+		if !strings.Contains(name, "*") {
+			model = name
+			break
+		}
+	}
+	asked, err := json.Marshal(map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": "ping"}}})
+	if err != nil {
+		return 0, nil, fmt.Errorf("write question: %w", err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}}
+	return s.ask(ctx, upstream.Request{Method: http.MethodPost, Path: "/v1/messages/count_tokens", Header: header, Body: asked}, upstream.TargetOf(key, key.Provider, secret, model))
+}
+
+// ask sends a request and reads the answer. The status is 0 without an answer.
+func (s *Service) ask(ctx context.Context, asked upstream.Request, target upstream.Target) (status int, body []byte, err error) {
+	response, err := s.config.Upstream.Send(ctx, asked, target)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer response.Body.Close()
 	if body, err = io.ReadAll(io.LimitReader(response.Body, maxModels)); err != nil {
-		return response.StatusCode, nil, fmt.Errorf("read models: %w", err)
+		return response.StatusCode, nil, fmt.Errorf("read answer: %w", err)
 	}
 	return response.StatusCode, body, nil
+}
+
+// answered is an answer to a test.
+type answered struct {
+	Data   []json.RawMessage `json:"data"`
+	Tokens int               `json:"input_tokens"`
+	Error  struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Message string `json:"message"` // of Amazon Bedrock
+}
+
+// counted turns the answer to a request for a count of tokens into a test result.
+func counted(status int, body []byte, err error) tenants.ProviderKeyTest {
+	var answer answered
+	if err == nil && status == http.StatusOK && json.Unmarshal(body, &answer) == nil && answer.Tokens > 0 {
+		return tenants.ProviderKeyTest{Status: status, OK: true}
+	}
+	outcome := judged(status, body, err)
+	switch status {
+	case http.StatusOK:
+		outcome.Problem = "The answer is no count of tokens. Check the base URL."
+	case http.StatusNotFound, http.StatusBadRequest:
+		outcome.Problem = "The provider accepts the key, but does not serve the model of the test. List the models that it serves; the first one without * is tested."
+	}
+	outcome.OK = false
+	return outcome
 }
 
 // judged turns the answer to a request for models into a test result.
 func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 	outcome := tenants.ProviderKeyTest{Status: status}
-	var answer struct {
-		Data  []json.RawMessage `json:"data"`
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-		Message string `json:"message"` // of Amazon Bedrock
-	}
+	var answer answered
 	unreadable := json.Unmarshal(body, &answer) != nil
 	switch {
 	case err != nil:
@@ -127,6 +173,8 @@ func shorten(said string) string {
 // unreachable says why a provider gave no answer.
 func unreachable(err error) string {
 	switch {
+	case errors.Is(err, upstream.ErrSignIn):
+		return "The cloud's sign-in service gives no access token for this key" + strings.TrimPrefix(err.Error(), upstream.ErrSignIn.Error()) + ". Replace it."
 	case errors.Is(err, upstream.ErrForbiddenAddress):
 		return "The base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself."
 	case errors.Is(err, context.DeadlineExceeded):

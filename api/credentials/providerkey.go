@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -55,13 +56,20 @@ func (s *Service) CreateProviderKey(ctx context.Context, workspace tenants.Works
 // tenants.ErrNotFound says that the workspace has no such key.
 func (s *Service) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
 	return s.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
-		signs := key.Auth == tenants.AuthSigV4
+		before := key.Auth
 		key = change.Apply(key)
-		if signs != (key.Auth == tenants.AuthSigV4) {
-			return key, tenants.Invalid{Field: "auth", Message: "can't change to or from sigv4, because the stored secret has another form; add another key"}
+		for _, auth := range []tenants.Auth{before, key.Auth} {
+			if before != key.Auth && hasForm(auth) {
+				return key, tenants.Invalid{Field: "auth", Message: "can't change to or from " + string(auth) + ", because the stored secret has another form; add another key"}
+			}
 		}
 		return key, checkProviderKey(&key)
 	})
+}
+
+// hasForm reports whether the secret of a key has a form of its own.
+func hasForm(auth tenants.Auth) bool {
+	return slices.Contains([]tenants.Auth{tenants.AuthSigV4, tenants.AuthGoogle, tenants.AuthEntra}, auth)
 }
 
 // ReplaceProviderKey gives a key another secret and, unless baseURL is nil, another base URL. Requests in
@@ -70,7 +78,7 @@ func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.Work
 	return s.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		if baseURL != nil {
 			key.BaseURL = *baseURL
-			if there := tenants.AWSRegionOf(*baseURL); there != "" && key.Platform() != "" {
+			if there := regionOf(key.MadeFrom(), *baseURL); there != "" {
 				key.Region = there
 			}
 		}
@@ -83,26 +91,41 @@ func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.Work
 
 // sealed returns a key with its sealed secret, bound to its base URL.
 func (s *Service) sealed(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
+	secret = strings.TrimSpace(secret)
+	isFile := key.Auth == tenants.AuthGoogle // which holds spaces
+	if len(secret) < minSecret || len(secret) > maxSecret || !isFile && strings.ContainsFunc(secret, notInHeader) {
+		return tenants.ProviderKey{}, tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
+	}
+	read, err := tenants.ReadSecret(key.Auth, secret)
+	if err != nil {
+		return tenants.ProviderKey{}, err
+	}
+	if isFile {
+		if key, err = s.atGoogle(key, read.Stored); err != nil {
+			return tenants.ProviderKey{}, err
+		}
+	}
 	if err := s.checkBaseURL(key.BaseURL); err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	secret = strings.TrimSpace(secret)
-	if len(secret) < minSecret || len(secret) > maxSecret || strings.ContainsFunc(secret, notInHeader) {
-		return tenants.ProviderKey{}, tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
-	}
-	readable := secret
-	if key.Auth == tenants.AuthSigV4 {
-		signing, err := tenants.ParseAWSKey(secret)
-		if err != nil {
-			return tenants.ProviderKey{}, err
-		}
-		readable = signing.ID
-	}
-	sealed, err := s.config.Vault.Seal(key, secret)
+	sealed, err := s.config.Vault.Seal(key, read.Stored)
 	if err != nil {
 		return tenants.ProviderKey{}, fmt.Errorf("seal provider key: %w", err)
 	}
-	key.Sealed, key.Last4, key.SealedAt = sealed, readable[len(readable)-shown:], s.config.Now()
+	key.Sealed, key.Last4, key.SealedAt = sealed, read.Shown[len(read.Shown)-shown:], s.config.Now()
+	return key, nil
+}
+
+// atGoogle puts the project of a service account into a key's base URL, and checks where its tokens come from.
+func (s *Service) atGoogle(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
+	account, err := tenants.ParseGoogleAccount(secret)
+	if err != nil {
+		return key, err
+	}
+	if upstream.VerifyBaseURL(account.TokenURL, s.config.AllowPrivate) != nil {
+		return key, tenants.Invalid{Field: "key", Message: "has a token_uri that is not allowed; Google's own is https://oauth2.googleapis.com/token"}
+	}
+	key.BaseURL = strings.Replace(key.BaseURL, "/projects/PROJECT/", "/projects/"+url.PathEscape(account.Project)+"/", 1)
 	return key, nil
 }
 
@@ -175,44 +198,77 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 	return upstream.VerifyHeaders(key.Headers)
 }
 
-// checkAuth checks how a key is sent.
+// checkAuth checks how a key is sent, and what its preset needs.
 func checkAuth(key tenants.ProviderKey) error {
+	preset := key.MadeFrom()
+	possible := preset.Auths
+	if len(possible) == 0 {
+		possible = []tenants.Auth{tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey}
+	}
+	hasNeeded := slices.ContainsFunc(key.Headers, func(header tenants.Header) bool {
+		return strings.EqualFold(header.Name, preset.Needs) && strings.TrimSpace(header.Value) != ""
+	})
 	switch {
-	case key.Platform() == tenants.PlatformBedrock:
-		if key.Auth != tenants.AuthBearer && key.Auth != tenants.AuthSigV4 {
-			return tenants.Invalid{Field: "auth", Message: "must be bearer, for a Bedrock API key, or sigv4, for an access key of AWS"}
-		}
-		if key.Both {
-			return tenants.Invalid{Field: "dialects", Message: "must be anthropic alone, because Amazon Bedrock takes Claude's requests in that format"}
-		}
-		return nil
-	case slices.Contains([]tenants.Auth{tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey}, key.Auth):
-		return nil
-	default:
+	case !slices.Contains(possible, key.Auth) && len(preset.Auths) > 0:
+		return tenants.Invalid{Field: "auth", Message: "must be one of " + joined(possible) + " for " + preset.Title}
+	case !slices.Contains(possible, key.Auth):
 		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
+	case preset.Platform != "" && key.Both:
+		return tenants.Invalid{Field: "dialects", Message: "must be anthropic alone, because " + preset.Title + " takes Claude's requests in that format"}
+	case preset.Needs != "" && !hasNeeded:
+		return tenants.Invalid{Field: "headers", Message: "must hold " + preset.Needs + ", which " + preset.Title + " needs with every request"}
+	default:
+		return nil
 	}
 }
 
-// placeAtRegion checks the region of a platform's key and puts it into the platform's base URL.
+// joined lists ways to send a key.
+func joined(auths []tenants.Auth) string {
+	names := make([]string, len(auths))
+	for i, auth := range auths {
+		names[i] = string(auth)
+	}
+	return strings.Join(names, ", ")
+}
+
+// regionOf returns the region in a base URL; "" if it has none.
+func regionOf(preset tenants.Preset, baseURL string) string {
+	switch {
+	case !preset.HasRegion():
+		return ""
+	case preset.OnGoogle():
+		return tenants.GoogleLocationOf(baseURL)
+	default:
+		return tenants.AWSRegionOf(baseURL)
+	}
+}
+
+// placeAtRegion checks the region of a key and puts it into its base URL.
 func placeAtRegion(key *tenants.ProviderKey) error {
 	const place = "REGION"
 	key.Region = strings.TrimSpace(key.Region)
-	if key.Platform() == "" {
+	preset := key.MadeFrom()
+	if !preset.HasRegion() {
 		if key.Region != "" {
-			return tenants.Invalid{Field: "region", Message: "is for keys of Amazon Bedrock only; leave it out"}
+			return tenants.Invalid{Field: "region", Message: "is for keys of clouds with regions only, such as bedrock and google; leave it out"}
 		}
 		return nil
 	}
-	key.Region = cmp.Or(key.Region, tenants.AWSRegionOf(key.BaseURL))
-	if !tenants.IsAWSRegion(key.Region) {
+	key.Region = cmp.Or(key.Region, regionOf(preset, key.BaseURL))
+	switch {
+	case preset.OnGoogle() && !tenants.IsGoogleLocation(key.Region):
+		return tenants.Invalid{Field: "region", Message: "must be global or a location of Google Cloud, such as us-east5"}
+	case !preset.OnGoogle() && !tenants.IsAWSRegion(key.Region):
 		return tenants.Invalid{Field: "region", Message: "must be a region of AWS, such as us-east-1"}
 	}
 	if strings.TrimSpace(key.BaseURL) == "" {
-		preset, _ := tenants.PresetOf(key.Preset)
 		key.BaseURL = preset.BaseURL
 	}
+	if preset.Platform == tenants.PlatformGoogle && strings.Contains(key.BaseURL, place) {
+		key.BaseURL = strings.Replace(key.BaseURL, "//aiplatform.googleapis.com/", "//"+tenants.GoogleHost(key.Region)+"/", 1)
+	}
 	key.BaseURL = strings.Replace(key.BaseURL, place, key.Region, 1)
-	if there := tenants.AWSRegionOf(key.BaseURL); there != "" && there != key.Region {
+	if there := regionOf(preset, key.BaseURL); there != "" && there != key.Region {
 		return tenants.Invalid{Field: "region", Message: "is not the base URL's, which is " + there}
 	}
 	return nil
@@ -223,9 +279,12 @@ func (s *Service) checkBaseURL(baseURL string) error {
 	switch {
 	case baseURL == "":
 		return nil
-	case strings.Contains(baseURL, "//RESOURCE."):
-		return tenants.Invalid{Field: "base_url", Message: "still says RESOURCE; put the name of your own resource there"}
 	default:
+		for place, what := range map[string]string{"//RESOURCE.": "the name of your own resource", "/projects/PROJECT/": "your project", "/workspaces/WORKSPACE/": "the id of your workspace"} {
+			if strings.Contains(baseURL, place) {
+				return tenants.Invalid{Field: "base_url", Message: "still says " + place + "; put " + what + " there"}
+			}
+		}
 		return upstream.VerifyBaseURL(baseURL, s.config.AllowPrivate)
 	}
 }

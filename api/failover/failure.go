@@ -26,6 +26,8 @@ func OfError(err error) (_ Failure, ok bool) {
 		return Failure{Reason: "late"}, true
 	case errors.Is(err, upstream.ErrUnanswered):
 		return Failure{Reason: "unanswered"}, true
+	case errors.Is(err, upstream.ErrSignIn):
+		return Failure{Reason: "sign_in", IsRefused: true}, true
 	case errors.Is(err, upstream.ErrUnreachable):
 		return Failure{Reason: "unreachable"}, true
 	default:

@@ -171,7 +171,7 @@ func (c *Cache) Listed(ctx context.Context, workspace tenants.WorkspaceID, diale
 			continue
 		}
 		all = append(all, Listed{
-			Target: settings.target(i, only), Whole: len(key.Models) == 0, Named: exactly(key.Models),
+			Target: settings.target(i, only), NoList: key.MadeFrom().NoList, Whole: len(key.Models) == 0, Named: exactly(key.Models),
 			Takes: func(model string) bool {
 				at, err := tenants.Route(settings.keys, tenants.Asked{Dialect: dialect, Key: choice.Provider, Model: model})
 				return err == nil && at == i
@@ -187,6 +187,7 @@ func (c *Cache) Listed(ctx context.Context, workspace tenants.WorkspaceID, diale
 // Listed is a key whose models are listed.
 type Listed struct {
 	Target upstream.Target
+	NoList bool     // its provider has no list of models
 	Whole  bool     // it serves every model of its list, unless another key claims it
 	Named  []string // models named in full by people, because some providers don't list them
 	Takes  func(model string) bool

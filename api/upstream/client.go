@@ -49,6 +49,7 @@ type Client struct {
 	guarded *http.Transport // refuses private addresses
 	open    *http.Transport // refuses addresses that are never allowed
 	private bool
+	tokens  *tokens
 }
 
 // New returns a client with a guard of its own, see NewGuarded.
@@ -57,7 +58,18 @@ func New(allowPrivate bool) *Client { return NewGuarded(guard.New(allowPrivate))
 // NewGuarded returns a client that only connects to addresses that by allows. It checks each address at
 // connection time, because a name may hide it. The providers' own base URLs may lead to private addresses.
 func NewGuarded(by *guard.Guard) *Client {
-	return &Client{guarded: newTransport(newDialer(by.Public)), open: newTransport(newDialer(by.Never)), private: by.AllowsPrivate()}
+	c := &Client{guarded: newTransport(newDialer(by.Public)), open: newTransport(newDialer(by.Never)), private: by.AllowsPrivate()}
+	c.tokens = newTokens(c.guarded)
+	if c.private {
+		c.tokens = newTokens(c.open)
+	}
+	return c
+}
+
+// SignInAt sets the address of Microsoft Entra ID. By default it is the one of the cloud that a base URL belongs to.
+func (c *Client) SignInAt(entra string) *Client {
+	c.tokens.entra = entra
+	return c
 }
 
 // Request is a request to a provider.
@@ -85,7 +97,7 @@ type Request struct {
 
 // Send sends a request and returns the provider's answer, whose body the caller closes. It follows no
 // redirects, and only retries requests of which no byte was read. The errors ErrMethod, ErrPath,
-// ErrForbiddenAddress, ErrUnreachable, ErrUnanswered, ErrLate and the context's own say why there is no
+// ErrForbiddenAddress, ErrUnreachable, ErrUnanswered, ErrLate, ErrSignIn and the context's own say why there is no
 // answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (response *http.Response, err error) {
 	ctx, span := spans.StartCall(ctx, asked.Method)
@@ -97,6 +109,13 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 	address, err := addressOf(asked, target)
 	if err != nil {
 		return nil, err
+	}
+	secrets, own := secretsOf(target), target
+	if target, err = c.tokens.signedIn(ctx, target); err != nil {
+		return nil, err
+	}
+	if needsToken(own) {
+		secrets = append(secrets, target.Key)
 	}
 	waiting, answered := within(ctx, target.Wait)
 	for try := range mostUnread {
@@ -120,12 +139,15 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("%w: it changes the protocol, which it was not asked for", ErrUnreachable)
 	}
+	if needsToken(own) && response.StatusCode == http.StatusUnauthorized {
+		c.tokens.forget(own)
+	}
 	response.Request = nil // it holds the body while the answer streams
 	if err := restore(response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
-	for _, secret := range secretsOf(target) {
+	for _, secret := range secrets {
 		Mask(response, secret)
 	}
 	return response, nil

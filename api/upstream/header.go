@@ -117,6 +117,7 @@ func authorize(header http.Header, target Target) {
 	case tenants.AuthAPIKey:
 		header.Set("Api-Key", target.Key)
 	case tenants.AuthSigV4: // sign adds the signature
+	case tenants.AuthGoogle, tenants.AuthEntra: // never sent themselves
 	case tenants.AuthUsual, tenants.AuthBearer:
 		header.Set("Authorization", "Bearer "+target.Key)
 	}

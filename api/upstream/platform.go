@@ -19,10 +19,14 @@ type platform interface {
 
 // platformOf returns the platform of a target; nil for the provider's own API.
 func platformOf(target Target) platform {
-	if target.Platform == tenants.PlatformBedrock {
+	switch target.Platform {
+	case tenants.PlatformBedrock:
 		return bedrock{}
+	case tenants.PlatformGoogle:
+		return google{}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // onPlatform returns a request and its target in the form of the target's platform, and the function that gives

@@ -15,9 +15,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// signedService is the name of Amazon Bedrock in signatures.
-const signedService = "bedrock"
-
 // isSigning reports whether a header belongs to a signature of AWS. A client's own signature is for another
 // host.
 func isSigning(name string) bool { return strings.HasPrefix(name, "X-Amz-") }
@@ -35,7 +32,7 @@ func sign(ctx context.Context, request *http.Request, body []byte, target Target
 	}
 	sum := sha256.Sum256(body)
 	credentials := aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret, SessionToken: key.Token}
-	if err := v4.NewSigner().SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), signedService, target.SignsFor, now); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), target.Service, target.SignsFor, now); err != nil {
 		return fmt.Errorf("sign request: %w", err)
 	}
 	return nil
@@ -43,10 +40,9 @@ func sign(ctx context.Context, request *http.Request, body []byte, target Target
 
 // secretsOf returns the parts of a target's key that must not appear in an answer.
 func secretsOf(target Target) []string {
-	if target.Auth == tenants.AuthSigV4 {
-		if key, err := tenants.ParseAWSKey(target.Key); err == nil {
-			return []string{key.Secret, key.Token}
-		}
+	read, err := tenants.ReadSecret(target.Auth, target.Key)
+	if err != nil || target.Own != nil {
+		return []string{target.Key}
 	}
-	return []string{target.Key}
+	return read.Hidden
 }

@@ -28,6 +28,7 @@ type Target struct {
 	BaseURL  string           // "" for the provider's own
 	Platform tenants.Platform // whose form the request takes; "" for the dialect's own
 	SignsFor string           // region of signatures; "" for keys that don't sign
+	Service  string           // of AWS, in signatures
 	Key      string           // in the clear
 	Own      http.Header      // the caller's, sent unchanged in place of Key; nil if absent
 	KeyID    uuid.UUID        // of the provider key; uuid.Nil if it is not stored
@@ -55,7 +56,7 @@ func (t Target) Region() string {
 
 // TargetOf returns the target of a provider key with its secret, for a dialect.
 func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
-	return Target{Provider: dialect, BaseURL: key.BaseURL, Platform: key.Platform(), SignsFor: key.Region, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}
+	return Target{Provider: dialect, BaseURL: key.BaseURL, Platform: key.Platform(), SignsFor: key.Region, Service: key.MadeFrom().Service, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}
 }
 
 // ownBaseURL returns a provider's own base URL; "" if unknown.

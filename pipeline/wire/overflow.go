@@ -146,8 +146,8 @@ func (r *refusal) text(text string, depth int) {
 		}
 	}
 	text = plain(text)
-	if !strings.ContainsAny(text, " ") {
-		r.codes = append(r.codes, text)
+	if code := strings.TrimPrefix(text, "capability_rejected: "); !strings.ContainsAny(code, " ") { // of gateways for Claude Code
+		r.codes = append(r.codes, code)
 	}
 	r.texts = append(r.texts, text)
 }
@@ -166,7 +166,7 @@ func (r *refusal) numbers() Overflow {
 func isLengthCode(code string) bool {
 	switch code {
 	case "context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
-		"contextwindowexceedederror", "tokens_limit_reached", "model_max_prompt_tokens_exceeded", "prompt_too_long", "input_too_long", "input_tokens_exceeded",
+		"contextwindowexceedederror", "tokens_limit_reached", "model_max_prompt_tokens_exceeded", "prompt_too_long", "max_tokens_context_overflow", "input_too_long", "input_tokens_exceeded",
 		"max_tokens_exceeded_input", "tokens_too_long", "prompt_too_large", "1261": // z.ai
 		return true
 	}

@@ -23,6 +23,9 @@ func refusals() []refused {
 		{"anthropic, answer included", `{"type":"error","error":{"type":"invalid_request_error","message":"input length and ` + "`max_tokens`" + ` exceed context limit: 188240 + 21333 > 200000, decrease input length or ` + "`max_tokens`" + ` and try again"}}`,
 			wire.Overflow{Tokens: 188_240, Reserved: 21_333, Window: 200_000}},
 		{"bedrock", `{"message":"Input is too long for requested model."}`, wire.Overflow{}},
+		{"bedrock, short", `{"message":"Input is too long."}`, wire.Overflow{}},
+		{"gateway for Claude Code", `{"type":"error","error":{"type":"invalid_request_error","message":"capability_rejected: prompt_too_long"}}`, wire.Overflow{}},
+		{"gateway for Claude Code, with the answer", `{"type":"error","error":{"type":"invalid_request_error","message":"capability_rejected: max_tokens_context_overflow"}}`, wire.Overflow{}},
 		{"bedrock, exception", `{"__type":"ValidationException","Message":"The model returned the following errors: prompt is too long: 215000 tokens > 200000 maximum"}`, wire.Overflow{Tokens: 215_000, Window: 200_000}},
 		{"bedrock, titan", `{"message":"400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 14000 "}`, wire.Overflow{Tokens: 14_000, Window: 8192}},
 		{"bedrock, cohere", `{"message":"Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again."}`, wire.Overflow{}},
@@ -229,6 +232,8 @@ func TestABodyThatIsTooLargeIsAnOverflow(t *testing.T) {
 	}
 	for _, body := range []string{
 		`{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, `{"message":"Payload Too Large"}`, `{"error":"request entity too large"}`,
+		`{"error":{"code":400,"message":"The request size (30037042 bytes) exceeds 30.000MB limit.","status":"INVALID_ARGUMENT"}}`,
+		`{"error":{"code":400,"message":"The message size (30037042 bytes) exceeds 30.000MB limit.","status":"INVALID_ARGUMENT"}}`,
 	} {
 		if said, ok := wire.ReadOverflow(400, []byte(body)); !ok || !said.IsHeavy {
 			t.Errorf("%s with status 400: %+v, %v", body, said, ok)

@@ -46,7 +46,7 @@ var (
 	// places match the start of an error about a certain part of the request, because it may quote that part.
 	places = expression.New(`\b(messages|input|system|tools|contents)(\.\d|\[\d|\.\[)|\b(system|tools)\.`)
 
-	heavyWords = expression.New(`(request|payload|body|entity)( entity| body)?( is| was)? too (large|big)|exceeds the maximum (request |body |payload )?size|body size limit|too large[^.]{0,40}\bbytes\b`)
+	heavyWords = expression.New(`(request|payload|body|entity)( entity| body)?( is| was)? too (large|big)|exceeds the maximum (request |body |payload )?size|body size limit|too large[^.]{0,40}\bbytes\b|(request|message) size \(\d+ bytes\) exceeds`)
 
 	// bytesWords name units other than tokens.
 	bytesWords = expression.New(`\b(characters?|chars|bytes|mb|kb|mib|megabytes|pixels|images?|files?|pdf)\b`)

@@ -75,6 +75,23 @@ func TestBedrockKeyAsksForRegionAndKindOfKey(t *testing.T) {
 	}
 }
 
+// Each cloud asks for what its keys need, and an error stands at its field.
+func TestCloudKeysAskForWhatTheyNeed(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for preset, want := range map[string]struct{ regions, kinds int }{"google": {1, 1}, "claude-google": {1, 1}, "claude-aws": {1, 2}, "foundry": {0, 2}, "azure": {0, 3}, "openai": {0, 4}} {
+		page := person.Get("/providers/new?preset=" + preset)
+		if regions, kinds := page.Find(`input[name="region"]`).Length(), page.Find(`select[name="auth"] option`).Length(); regions != want.regions || kinds != want.kinds {
+			t.Errorf("%s: %d regions, %d kinds of keys", preset, regions, kinds)
+		}
+	}
+	form := []string{"provider", "google", "name", "gcp", "auth", "google", "key", `{"type": "external_account", "canary": "canary-of-google"}`, "region", "global"}
+	if page := person.Post("/providers", form...); !strings.Contains(page.TestID("error-key"), "service_account") || strings.Contains(page.HTML, "canary-of") {
+		t.Errorf("status %d: %q", page.Status, page.Text("dialog"))
+	}
+}
+
 // S16
 func TestPrivateBaseURLIsRefusedAtItsField(t *testing.T) {
 	t.Parallel()

@@ -119,8 +119,8 @@ type formModel struct {
 	Chosen                                                                    tenants.Preset // zero if absent
 	Provider, Name, Secret, BaseURL, Region, Auth, Order, Wait, Models, Lines components.FieldModel
 	Both, Default, Enabled                                                    bool
-	Open                                                                      bool             // the rarely used fields are shown
-	Platform                                                                  tenants.Platform // of the chosen provider or the key
+	Open                                                                      bool           // the rarely used fields are shown
+	Preset                                                                    tenants.Preset // of the chosen provider or the key; zero if absent
 }
 
 // newAddForm returns the form with the input, except the key, and its errors.
@@ -128,7 +128,7 @@ func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Presets = presets
 	form.Chosen, _ = tenants.PresetOf(typed.Provider)
-	form.onPlatform(form.Chosen.Platform)
+	form.adapt(form.Chosen)
 	form.explain(err)
 	return form
 }
@@ -137,7 +137,7 @@ func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Key, form.Open = &key, true
-	form.onPlatform(key.Platform())
+	form.adapt(key.MadeFrom())
 	form.explain(err)
 	return form
 }
@@ -158,12 +158,23 @@ func newForm(typed typed) *formModel {
 	}
 }
 
-// onPlatform adapts the form to a platform.
-func (f *formModel) onPlatform(platform tenants.Platform) {
-	if f.Platform = platform; platform != "" {
-		f.Auth.Label, f.Auth.Hint = "Kind of key", "An access key signs each request, and has the form ACCESS_KEY_ID:SECRET_ACCESS_KEY."
+// adapt adapts the form to a preset.
+func (f *formModel) adapt(preset tenants.Preset) {
+	f.Preset = preset
+	if f.HasKinds() {
+		f.Auth.Label, f.Auth.Hint = "Kind of key", "It decides what to enter below."
+	}
+	if preset.Needs != "" {
+		f.Open, f.Lines.Hint = true, "Enter "+preset.Needs+" here. "+f.Lines.Hint
+	}
+	if preset.OnGoogle() {
+		f.Region.Hint = "A location of Google Cloud, such as us-east5 or global. It becomes part of the base URL."
+		f.Secret.Hint = "The whole JSON file of a service account’s key. Stored encrypted; only the end of its id is shown again."
 	}
 }
+
+// HasKinds reports whether the preset has kinds of keys of its own.
+func (f *formModel) HasKinds() bool { return len(f.Preset.Auths) > 0 }
 
 // explain attaches an error to its field.
 func (f *formModel) explain(err error) {
@@ -185,14 +196,32 @@ func (f *formModel) choices() []components.Option {
 
 // auths are the ways to send the key.
 func (f *formModel) auths() []components.Option {
-	if f.Platform != "" {
-		return []components.Option{
-			{Value: string(tenants.AuthBearer), Label: "Bedrock API key"}, {Value: string(tenants.AuthSigV4), Label: "AWS access key (SigV4)"},
+	if f.HasKinds() {
+		options := make([]components.Option, len(f.Preset.Auths))
+		for i, auth := range f.Preset.Auths {
+			options[i] = components.Option{Value: string(auth), Label: kindOfKey(auth)}
 		}
+		return options
 	}
 	return []components.Option{
 		{Value: string(tenants.AuthUsual), Label: "The format’s usual header"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
 		{Value: string(tenants.AuthXAPIKey), Label: "x-api-key"}, {Value: string(tenants.AuthAPIKey), Label: "api-key"},
+	}
+}
+
+// kindOfKey describes a kind of key.
+func kindOfKey(auth tenants.Auth) string {
+	switch auth {
+	case tenants.AuthSigV4:
+		return "AWS access key: ACCESS_KEY_ID:SECRET_ACCESS_KEY"
+	case tenants.AuthEntra:
+		return "Microsoft Entra ID: TENANT_ID:CLIENT_ID:CLIENT_SECRET"
+	case tenants.AuthGoogle:
+		return "Service account’s key (JSON)"
+	case tenants.AuthBearer:
+		return "API key, as a bearer token"
+	default:
+		return "API key"
 	}
 }
 

@@ -80,6 +80,9 @@ func newResult(id uuid.UUID, outcome tenants.ProviderKeyTest) *result {
 	if !outcome.OK {
 		return &result{ID: id, Text: outcome.Problem, Said: outcome.Said}
 	}
+	if outcome.Models == 0 {
+		return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works. The test took %s ms.", components.Millis(outcome.Took))}
+	}
 	return &result{ID: id, OK: true, Text: fmt.Sprintf("The key works: the provider lists %s. It took %s ms.",
 		components.Plural(int64(outcome.Models), "model"), components.Millis(outcome.Took))}
 }

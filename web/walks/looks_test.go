@@ -138,6 +138,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"providers", "/providers", always},
 			{"providers new", "/providers/new", opened},
 			{"providers azure", "/providers/new?preset=azure", opened},
+			{"providers cloud", "/providers/new?preset=claude-aws", opened},
 			{"providers edit", edited, opened},
 			{"providers remove", strings.TrimSuffix(edited, "edit") + "remove", opened},
 			{"members", "/members", always},

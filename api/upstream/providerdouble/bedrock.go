@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
-	stdlog "log"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -71,19 +68,7 @@ func (b *Bedrock) Received() []BedrockRequest {
 
 // Listen serves the double on an address and returns its URL, until stop is called.
 func (b *Bedrock) Listen(address string) (url string, stop func(), err error) {
-	listener, err := net.Listen("tcp", address) //nolint:noctx // it ends with stop
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute, ErrorLog: stdlog.New(io.Discard, "", 0)}
-	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(listener) }()
-	return "http://" + listener.Addr().String(), func() {
-		_ = server.Close()
-		if ended := <-stopped; !errors.Is(ended, http.ErrServerClosed) {
-			panic("providerdouble: serve: " + ended.Error())
-		}
-	}, nil
+	return listen(b, address)
 }
 
 // ServeHTTP answers like Amazon Bedrock.

@@ -23,6 +23,19 @@ func (b *Bedrock) authenticate(r *http.Request, body []byte) *Rejection {
 		}
 		return nil
 	}
+	return awsAccount{b.config.Access, b.config.Region, "bedrock", b.config.Now}.verify(r, body)
+}
+
+// awsAccount verifies signatures of requests to one of its services.
+type awsAccount struct {
+	access          []BedrockAccess
+	region, service string
+	now             func() time.Time
+}
+
+// verify checks the signature of a request.
+func (a awsAccount) verify(r *http.Request, body []byte) *Rejection {
+	authorization := r.Header.Get("Authorization")
 	signed, isSigned := strings.CutPrefix(authorization, "AWS4-HMAC-SHA256 ")
 	if !isSigned {
 		return forbidden("MissingAuthenticationTokenException", "Missing Authentication Token")
@@ -33,11 +46,11 @@ func (b *Bedrock) authenticate(r *http.Request, body []byte) *Rejection {
 		fields[name] = value
 	}
 	scope := strings.SplitN(fields["Credential"], "/", 2)
-	at := slices.IndexFunc(b.config.Access, func(access BedrockAccess) bool { return access.ID == scope[0] })
-	if at < 0 || len(scope) < 2 || b.config.Access[at].Token != r.Header.Get("X-Amz-Security-Token") {
+	at := slices.IndexFunc(a.access, func(access BedrockAccess) bool { return access.ID == scope[0] })
+	if at < 0 || len(scope) < 2 || a.access[at].Token != r.Header.Get("X-Amz-Security-Token") {
 		return forbidden("UnrecognizedClientException", "The security token included in the request is invalid.")
 	}
-	access, now := b.config.Access[at], b.config.Now()
+	access, now := a.access[at], a.now()
 	date, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	switch {
 	case err != nil:
@@ -48,7 +61,7 @@ func (b *Bedrock) authenticate(r *http.Request, body []byte) *Rejection {
 		return forbidden("InvalidSignatureException", "Signature expired: "+r.Header.Get("X-Amz-Date")+" is now earlier than "+now.Add(-bedrockSkew).UTC().Format("20060102T150405Z"))
 	case date.After(now.Add(bedrockSkew)):
 		return forbidden("InvalidSignatureException", "Signature not yet current: "+r.Header.Get("X-Amz-Date"))
-	case scope[1] != date.Format("20060102")+"/"+b.config.Region+"/bedrock/aws4_request":
+	case scope[1] != date.Format("20060102")+"/"+a.region+"/"+a.service+"/aws4_request":
 		return forbidden("InvalidSignatureException", "Credential should be scoped to a valid region.")
 	case !hmac.Equal([]byte(fields["Signature"]), []byte(signature(r, body, strings.Split(fields["SignedHeaders"], ";"), access.Secret, scope[1]))):
 		return forbidden("InvalidSignatureException", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")

@@ -13,12 +13,17 @@ import (
 // Listen serves the double on an address and returns its URL. stop ends it, including answers under way, and
 // waits until the listener is closed.
 func (d *Double) Listen(address string) (url string, stop func(), err error) {
+	return listen(d, address)
+}
+
+// listen serves a handler on an address and returns its URL, until stop is called.
+func listen(handler http.Handler, address string) (url string, stop func(), err error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return "", nil, err
 	}
-	server := &http.Server{Handler: d, ReadHeaderTimeout: time.Minute, ErrorLog: stdlog.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(listener) }()
 	stop = func() {

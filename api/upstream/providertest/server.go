@@ -46,3 +46,26 @@ func NewBedrock(t testing.TB, config providerdouble.BedrockConfig) *BedrockServe
 	t.Cleanup(stop)
 	return &BedrockServer{Bedrock: double, URL: url}
 }
+
+// CloudServer is a listening double of the clouds.
+type CloudServer struct {
+	*providerdouble.Cloud
+
+	// URL is the server's address, "http://127.0.0.1:port".
+	URL string
+}
+
+// NewCloud serves a double of the clouds on a free port of 127.0.0.1 until the test ends.
+func NewCloud(t testing.TB, config providerdouble.CloudConfig) *CloudServer {
+	t.Helper()
+	double, err := providerdouble.NewCloud(config)
+	if err != nil {
+		t.Fatalf("make double of the clouds: %v", err)
+	}
+	url, stop, err := double.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("start double of the clouds: %v", err)
+	}
+	t.Cleanup(stop)
+	return &CloudServer{Cloud: double, URL: url}
+}

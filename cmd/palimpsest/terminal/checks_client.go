@@ -129,6 +129,18 @@ func (d *diagnosis) claudeCode(place connect.Place, server string, isSetUp bool)
 	}
 }
 
+// cloud is a cloud whose form Claude Code can speak.
+type cloud struct{ name, uses, baseURL string }
+
+// clouds lists them with the variables that choose them.
+func clouds() []cloud {
+	return []cloud{
+		{"Amazon Bedrock", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL"}, {"Google Cloud", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_VERTEX_BASE_URL"},
+		{"Microsoft Foundry", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_FOUNDRY_BASE_URL"}, {"Claude Platform on AWS", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "ANTHROPIC_AWS_BASE_URL"},
+		{"Claude Platform on Google Cloud", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_GOOGLE_CLOUD_BASE_URL"},
+	}
+}
+
 // leads checks where Claude Code sends its requests, and reports whether they go to the proxy.
 func (d *diagnosis) leads(place connect.Place, env, from map[string]string, server string, isSetUp bool) bool {
 	set := func(name string) (value, where string) {
@@ -137,10 +149,12 @@ func (d *diagnosis) leads(place connect.Place, env, from map[string]string, serv
 		}
 		return place.Env(name), "the shell"
 	}
-	isBedrock, _ := set("CLAUDE_CODE_USE_BEDROCK")
-	if url, where := set("ANTHROPIC_BEDROCK_BASE_URL"); on(isBedrock) && server != "" && strings.HasPrefix(strings.TrimRight(url, "/"), server) {
-		d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s, in the form of Amazon Bedrock", where, url), "")
-		return true
+	for _, cloud := range clouds() {
+		isOn, _ := set(cloud.uses)
+		if url, where := set(cloud.baseURL); on(isOn) && server != "" && strings.HasPrefix(strings.TrimRight(url, "/"), server) {
+			d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s, in the form of %s", where, url, cloud.name), "")
+			return true
+		}
 	}
 	url, where := set("ANTHROPIC_BASE_URL")
 	switch {
@@ -157,9 +171,9 @@ func (d *diagnosis) leads(place connect.Place, env, from map[string]string, serv
 	default:
 		d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s", where, url), "")
 	}
-	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
-		if on(env[name]) || env[name] == "" && on(place.Env(name)) {
-			d.note(claudeCode, Failed, name+" sends it past the proxy", "unset "+name)
+	for _, cloud := range clouds() {
+		if on(env[cloud.uses]) || env[cloud.uses] == "" && on(place.Env(cloud.uses)) {
+			d.note(claudeCode, Failed, cloud.uses+" sends it past the proxy", "unset "+cloud.uses)
 		}
 	}
 	return true

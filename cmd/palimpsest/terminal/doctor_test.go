@@ -338,6 +338,9 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 		"in Bedrock's form": {func(i *installation) {
 			i.env["CLAUDE_CODE_USE_BEDROCK"], i.env["ANTHROPIC_BEDROCK_BASE_URL"] = "1", "SERVER"
 		}, "claude-code", OK, "the form of Amazon Bedrock"},
+		"in Google's form": {func(i *installation) {
+			i.env["CLAUDE_CODE_USE_VERTEX"], i.env["ANTHROPIC_VERTEX_BASE_URL"] = "1", "SERVER"
+		}, "claude-code", OK, "the form of Google Cloud"},
 		"tool search is off":     {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
 		"model list is off":      {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
 		"client with an old key": {func(i *installation) { i.connect = connects("opencode", "plm_old") }, "opencode", Failed, "doctor --fix"},
