@@ -130,6 +130,9 @@ type held struct {
 // headers remain unchanged.
 func signLimits(set func(name, value string), ticket *limits.Ticket) {
 	quota, left := ticket.Quota(), ticket.Left()
+	if quota == (tenants.Quota{}) {
+		return
+	}
 	for _, limit := range tenants.QuotaLimits() {
 		if most := limit.Of(quota); most > 0 {
 			set("Ratelimit-Limit-"+limit.Header, limit.Text(most))

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,6 +16,7 @@ import (
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -302,11 +302,7 @@ func keptOf(plain []byte, redactor *redaction.Redactor) []byte {
 	if len(clean) <= maxSaid {
 		return clean
 	}
-	end := maxSaid
-	for end > 0 && !utf8.RuneStart(clean[end]) {
-		end--
-	}
-	return append(clean[:end:end], "…"...)
+	return []byte(excerpts.Bytes(string(clean), maxSaid) + "…")
 }
 
 // refuse answers a request with one of our errors, in its client's dialect.

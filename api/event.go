@@ -72,6 +72,7 @@ type toRecord struct {
 	redactor   *redaction.Redactor // nil if text is stored as it came
 	request    *recorder.Request   // the request's addition to its session, if it has one
 	report     []byte              // RequestLog.Report as stored; nil until written
+	exchange   *tenants.Exchange   // the stored form; nil until the first call of recorded
 	isKept     bool                // on the local disk, unless that failed
 	kept       spool.Record
 }
@@ -131,6 +132,15 @@ func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 		attributes = append(attributes, slog.String(happened.Module+"."+happened.Type, happened.Reason))
 	}
 	logger.LogAttrs(ctx, level, "exchange", attributes...)
+}
+
+// recorded returns the event in the form for usage records, in the memory of earlier calls.
+func (e *RequestLog) recorded() *tenants.Exchange {
+	if e.record.exchange == nil {
+		e.record.exchange = new(tenants.Exchange)
+	}
+	*e.record.exchange = e.exchange()
+	return e.record.exchange
 }
 
 // exchange returns the event in the form for usage records.

@@ -267,6 +267,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	if err != nil {
 		return prompt.Request{}, err
 	}
+	allowed := admission.key.Limits // so that only these move to the heap
 	return prompt.Request{
 		Scope: session.Scope{
 			Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream(),
@@ -275,7 +276,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
 		Overrides: overrides, Usage: !g.plain.has(admission), Destination: destinationOf(admission.target),
 		Allow: func(model tokens.Model, asked string) error {
-			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
+			return allowed.CheckModel(asked, model.Price != tokens.Price{})
 		},
 	}, nil
 }
@@ -319,9 +320,10 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 		return nil, err
 	}
 	asked.Usage = asked.Usage && asks
+	body := forward.body
 	asked.Memory = func(size int) []byte {
-		forward.body.sealed = s.bodies.get(size)
-		return forward.body.sealed.bytes
+		body.sealed = s.bodies.get(size)
+		return body.sealed.bytes
 	}
 	write := s.Prompts.Write
 	if forward.purpose == measure {

@@ -207,11 +207,11 @@ func (r *Records) record(ctx context.Context, event *RequestLog) {
 		return
 	}
 	r.keep(ctx, event)
-	exchange := event.exchange()
+	exchange := event.recorded()
 	_, span := spans.Start(ctx, "record exchange")
 	noted, ended := event.held.noted, sent.ended(event.ID)
 	r.Recorder.Put(recorder.Job{
-		Update: event.record.update, Request: event.record.request, Exchange: &exchange, Said: event.outcome.said, Kept: event.record.kept, Span: span,
+		Update: event.record.update, Request: event.record.request, Exchange: exchange, Said: event.outcome.said, Kept: event.record.kept, Span: span,
 		Ended: func(stored bool) {
 			if stored {
 				noted.Withdraw()
@@ -231,9 +231,9 @@ func (r *Records) keep(ctx context.Context, event *RequestLog) {
 		return
 	}
 	event.record.isKept = true
-	exchange := event.exchange()
+	exchange := event.recorded()
 	event.record.report = exchange.Report // complete from here on
-	event.record.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.record.update, Request: event.record.request, Exchange: &exchange, Said: event.outcome.said})
+	event.record.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.record.update, Request: event.record.request, Exchange: exchange, Said: event.outcome.said})
 	if event.record.kept != (spool.Record{}) {
 		event.isOver()
 	}

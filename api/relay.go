@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/upstream"
@@ -21,6 +22,7 @@ import (
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // The size of reads of an answer in bytes. It is small because there may be thousands of streams, with small
@@ -280,26 +282,33 @@ const maxPlain = 10_000
 // ready to use.
 type plainKeys struct {
 	mu   sync.Mutex
-	keys map[string]bool
+	keys map[plainKey]bool
+}
+
+// plainKey is a provider key at a server.
+type plainKey struct {
+	workspace tenants.WorkspaceID
+	key       uuid.UUID
+	baseURL   string
 }
 
 func (p *plainKeys) has(admission admission) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.keys[plainKey(admission)]
+	return p.keys[plainKeyOf(admission)]
 }
 
 func (p *plainKeys) add(admission admission) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.keys == nil || len(p.keys) >= maxPlain {
-		p.keys = make(map[string]bool)
+		p.keys = make(map[plainKey]bool)
 	}
-	p.keys[plainKey(admission)] = true
+	p.keys[plainKeyOf(admission)] = true
 }
 
-func plainKey(admission admission) string {
-	return admission.key.Workspace.String() + " " + admission.target.KeyID.String() + " " + admission.target.Upstream()
+func plainKeyOf(admission admission) plainKey {
+	return plainKey{workspace: admission.key.Workspace, key: admission.target.KeyID, baseURL: admission.target.BaseURL}
 }
 
 // sendAsking sends, by send, a prompt whose stream may be asked for a usage without a client's request for

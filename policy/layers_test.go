@@ -44,6 +44,7 @@ func layers() []layer {
 
 		{"pipeline/conversation", nil},
 		{"pipeline/cores", nil},
+		{"pipeline/excerpts", nil},
 		{"pipeline/expression", nil},
 		{"pipeline/localcache", nil},
 		{"pipeline/fidelity", []string{"pipeline/conversation"}},
@@ -104,8 +105,12 @@ func layers() []layer {
 	}
 }
 
-// expressions knows nothing of us: each package may compile its regular expressions there, when they are first used.
-const expressions = "pipeline/expression"
+// Each package may import these, which import none of ours: expressions compiles regular expressions at their first
+// use, excerpts shortens texts.
+const (
+	expressions = "pipeline/expression"
+	excerpts    = "pipeline/excerpts"
+)
 
 // library is a dependency that only some of our folders may import.
 type library struct {
@@ -300,7 +305,7 @@ func isTestSupport(folder string) bool {
 
 // mayImport reports whether a package in one folder may import the package in another.
 func mayImport(from, to string) bool {
-	if to == expressions {
+	if to == expressions || to == excerpts {
 		return from != to
 	}
 	for _, layer := range layers() {

@@ -3,6 +3,7 @@ package tenants
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Platform is a cloud that offers a provider's models at its own addresses and with its own sign-in. "" is the
@@ -95,9 +96,12 @@ func (p Preset) HasRegion() bool { return strings.Contains(p.BaseURL, "REGION") 
 // OnGoogle reports whether its regions are locations of Google Cloud, not regions of AWS.
 func (p Preset) OnGoogle() bool { return p.Auth == AuthGoogle }
 
+// presets are Presets for reading. Every request looks up that of its provider key.
+var presets = sync.OnceValue(Presets)
+
 // PresetOf returns the preset with an id; ok is false if unknown.
 func PresetOf(id string) (preset Preset, ok bool) {
-	all := Presets()
+	all := presets()
 	i := slices.IndexFunc(all, func(preset Preset) bool { return preset.ID == id })
 	if i < 0 {
 		return Preset{}, false

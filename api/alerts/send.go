@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/tenants"
 	"palimpsest/tenants/redaction"
 )
@@ -146,10 +147,7 @@ func shown(text string, to place) string {
 	}
 	text = string(redaction.Members([]byte(redaction.Text(text))))
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > maxShown {
-		return string(runes[:maxShown-1]) + "…"
-	}
-	return text
+	return excerpts.Start(text, maxShown)
 }
 
 // sign adds the signature headers of Standard Webhooks 1.0.0, by which a receiver verifies the sender and the
@@ -237,8 +235,5 @@ func named(name string) string {
 		}
 		return r
 	}, name)
-	if runes := []rune(shown); len(runes) > maxNamed {
-		return string(runes[:maxNamed-1]) + "…"
-	}
-	return shown
+	return excerpts.Start(shown, maxNamed)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/tenants"
 )
 
@@ -67,7 +68,7 @@ func (s *Service) probe(ctx context.Context, key tenants.ProviderKey) (tenants.P
 	}
 	status, body, err := ask(ctx, key, secret)
 	outcome := judge(status, body, err)
-	outcome.Said = shorten(strings.ReplaceAll(outcome.Said, secret, "…"))
+	outcome.Said = excerpts.Start(strings.ReplaceAll(outcome.Said, secret, "…"), maxSaid)
 	outcome.Took = s.config.Now().Sub(begin)
 	return outcome, nil
 }
@@ -160,14 +161,6 @@ func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 	}
 	outcome.Said = cmp.Or(answer.Error.Message, answer.Message)
 	return outcome
-}
-
-// shorten returns the beginning of a provider's message.
-func shorten(said string) string {
-	if letters := []rune(said); len(letters) > maxSaid {
-		return string(letters[:maxSaid]) + "…"
-	}
-	return said
 }
 
 // unreachable says why a provider gave no answer.

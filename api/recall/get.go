@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/session"
 )
 
@@ -178,7 +179,7 @@ func (p *page) add(entry *archive.Entry, offset int) error {
 		p.next = place{message: entry.Index, offset: offset}.cursor()
 		return nil
 	}
-	shown := conversation.Cut(rest, p.left)
+	shown := excerpts.Bytes(rest, p.left)
 	pointer := p.pointer
 	pointer.From, pointer.To = entry.Index, entry.Index+1
 	p.messages = append(p.messages, messageOutput{

@@ -141,8 +141,7 @@ func modelPath(model string) string { return "/model/" + httpbinding.EscapePath(
 func bedrockBody(asked Request, counts bool) (model string, stream bool, body []byte, err error) {
 	betas := betasIn(asked.Header)
 	var hasVersion, hasLimit bool
-	var kept []byte
-	kept = wire.Keep(asked.Body, func(name []byte, value json.RawMessage) bool {
+	body = wire.Keep(asked.Body, func(name []byte, value json.RawMessage) bool {
 		switch string(name) {
 		case "model":
 			model, _ = wire.String(value)
@@ -166,34 +165,23 @@ func bedrockBody(asked Request, counts bool) (model string, stream bool, body []
 			betas = nil
 		}
 		return true
+	}, func() (added []byte) {
+		if !hasVersion {
+			added = append(added, `"`+versionMember+`":`+bedrockVersion+`,`...)
+		}
+		if len(betas) > 0 {
+			list, _ := json.Marshal(betas) // strings can be encoded
+			added = append(append(append(added, `"`+betaMember+`":`...), list...), ',')
+		}
+		if counts && !hasLimit {
+			added = append(added, `"max_tokens":1,`...)
+		}
+		return added
 	})
 	if model == "" {
 		return "", false, nil, tenants.Invalid{Field: "model", Message: "must name a model or an inference profile of Amazon Bedrock, such as us.anthropic.claude-sonnet-4-5-20250929-v1:0"}
 	}
-	var added []byte
-	if !hasVersion {
-		added = append(added, `"`+versionMember+`":`+bedrockVersion+`,`...)
-	}
-	if len(betas) > 0 {
-		list, _ := json.Marshal(betas) // strings can be encoded
-		added = append(append(append(added, `"`+betaMember+`":`...), list...), ',')
-	}
-	if counts && !hasLimit {
-		added = append(added, `"max_tokens":1,`...)
-	}
-	return model, stream, inserted(kept, added), nil
-}
-
-// inserted returns an object with members in front of its own. added ends with a comma.
-func inserted(object, added []byte) []byte {
-	if len(added) == 0 {
-		return object
-	}
-	start := bytes.IndexByte(object, '{') + 1
-	if rest := bytes.TrimLeft(object[start:], " \t\r\n"); len(rest) > 0 && rest[0] == '}' {
-		added = added[:len(added)-1]
-	}
-	return slices.Concat(object[:start], added, object[start:])
+	return model, stream, body, nil
 }
 
 // betasIn returns the beta features in a request's headers that Amazon Bedrock knows.

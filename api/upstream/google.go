@@ -34,24 +34,13 @@ func (google) rewrite(asked Request, target Target) (Request, Target, error) {
 	case target.BaseURL == "":
 		return asked, target, fmt.Errorf("%w: a key of Google Cloud has no base URL", ErrUnreachable)
 	case path == countPath && asked.Stream == nil:
-		out.Path, out.Body = googleModels+googleCount, withGoogleVersion(asked.Body, len(wire.Get(asked.Body, versionMember)) > 0)
+		_, _, out.Body = googleBody(asked.Body, true)
+		out.Path = googleModels + googleCount
 		return out, target, nil
 	case path != messagesPath || asked.Stream != nil:
 		return asked, target, tenants.Invalid{Field: "path", Message: fmt.Sprintf("%.100s is not served by Google Cloud; use a provider key of Anthropic, or POST %s", path, messagesPath)}
 	}
-	model, stream, hasVersion := "", false, false
-	kept := wire.Keep(asked.Body, func(name []byte, value json.RawMessage) bool {
-		switch string(name) {
-		case "model":
-			model, _ = wire.String(value)
-			return false
-		case "stream":
-			stream, _ = strconv.ParseBool(string(value))
-		case versionMember:
-			hasVersion = true
-		}
-		return true
-	})
+	model, stream, body := googleBody(asked.Body, false)
 	if model == "" {
 		return asked, target, tenants.Invalid{Field: "model", Message: "must name a model of Google Cloud, such as claude-sonnet-4-5@20250929"}
 	}
@@ -59,16 +48,32 @@ func (google) rewrite(asked Request, target Target) (Request, Target, error) {
 	if stream {
 		operation = ":streamRawPredict"
 	}
-	out.Path, out.Body = googleModels+url.PathEscape(model)+operation, withGoogleVersion(kept, hasVersion)
+	out.Path, out.Body = googleModels+url.PathEscape(model)+operation, body
 	return out, target, nil
 }
 
-// withGoogleVersion returns a body with a version, its own if it has one.
-func withGoogleVersion(body []byte, hasVersion bool) []byte {
-	if hasVersion {
-		return body
-	}
-	return inserted(body, []byte(`"`+versionMember+`":`+googleVersion+`,`))
+// googleBody returns a body with a version, its own if it has one. It drops the model unless keepModel is true,
+// since the path names it.
+func googleBody(body []byte, keepModel bool) (model string, stream bool, out []byte) {
+	hasVersion := false
+	out = wire.Keep(body, func(name []byte, value json.RawMessage) bool {
+		switch string(name) {
+		case "model":
+			model, _ = wire.String(value)
+			return keepModel
+		case "stream":
+			stream, _ = strconv.ParseBool(string(value))
+		case versionMember:
+			hasVersion = true
+		}
+		return true
+	}, func() []byte {
+		if hasVersion {
+			return nil
+		}
+		return []byte(`"` + versionMember + `":` + googleVersion + `,`)
+	})
+	return model, stream, out
 }
 
 // restore implements platform.

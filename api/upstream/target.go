@@ -40,14 +40,20 @@ type Target struct {
 	PublicOnly bool // refuse private addresses even if this installation allows them
 }
 
+// regionalHost follows the region in OpenAI's host names.
+const regionalHost = ".api.openai.com"
+
 // Region returns the region of OpenAI's hosts for regional processing, which process all requests there: "eu"
 // of eu.api.openai.com. It is "" for other hosts.
 func (t Target) Region() string {
+	if !strings.Contains(t.BaseURL, regionalHost) {
+		return ""
+	}
 	base, err := url.Parse(t.BaseURL)
 	if err != nil {
 		return ""
 	}
-	region, isRegional := strings.CutSuffix(base.Hostname(), ".api.openai.com")
+	region, isRegional := strings.CutSuffix(base.Hostname(), regionalHost)
 	if !isRegional {
 		return ""
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 )
 
 // Outline returns the short form of a long plan: the first sentence of each of its headings, steps
@@ -109,7 +109,7 @@ func abbreviates(text string) bool {
 // oneLine returns text in one line of at most so many bytes, as a separate string.
 func oneLine(text string, size int) string {
 	if len(text) > 4*size {
-		text = conversation.Cut(text, 4*size)
+		text = excerpts.Bytes(text, 4*size)
 	}
 	return bounded(strings.Join(strings.Fields(text), " "), size)
 }
@@ -119,5 +119,5 @@ func bounded(text string, size int) string {
 	if len(text) <= size {
 		return strings.Clone(text)
 	}
-	return strings.TrimSpace(conversation.Cut(text, size-len("…"))) + "…"
+	return strings.TrimSpace(excerpts.Bytes(text, size-len("…"))) + "…"
 }

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/ledger"
 )
@@ -122,8 +123,5 @@ func startsWith(text string, starts []string) bool {
 // shorten returns the first line of text, at most maxTitle characters long.
 func shorten(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
-	if runes := []rune(text[:min(len(text), 4*maxTitle+4)]); len(runes) > maxTitle {
-		return string(runes[:maxTitle-1]) + "…"
-	}
-	return text
+	return excerpts.Start(text, maxTitle)
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 )
 
 // The limits of each item in a transcript, in characters.
@@ -150,14 +150,7 @@ func withoutTag(text, tag string) string {
 
 // shortened returns the beginning and the end of a text if it has more than so many characters.
 func shortened(text string, characters int) string {
-	length := utf8.RuneCountInString(text)
-	if length <= characters {
-		return text
-	}
-	runes := []rune(text)
-	head := characters * 2 / 3
-	tail := characters - head
-	return fmt.Sprintf("%s\n… (%d characters left out) …\n%s", string(runes[:head]), length-characters, string(runes[length-tail:]))
+	return excerpts.Ends(text, characters, func(left int) string { return fmt.Sprintf("\n… (%d characters left out) …\n", left) })
 }
 
 func placeholders(media []conversation.Attachment) string {

@@ -91,32 +91,37 @@ func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMes
 
 // Delete returns an object without the named members; the same slice without any.
 func Delete(object json.RawMessage, name string) json.RawMessage {
-	return keep(object, func(key, _ span) bool { return !named(object[key.start:key.end], name) })
+	return keep(object, func(key, _ span) bool { return !named(object[key.start:key.end], name) }, nil)
 }
 
-// Keep returns an object with those of its members for which keeps returns true; the same slice if it keeps all.
-// keeps receives the unquoted key and the raw value of each member, in order.
-func Keep(object json.RawMessage, keeps func(name []byte, value json.RawMessage) bool) json.RawMessage {
+// Keep returns an object with those of its members for which keeps returns true, behind the members that front
+// returns; the same slice if it changes nothing. keeps receives the unquoted key and the raw value of each
+// member, in order. Keep calls front after that; its result is empty or ends with a comma.
+func Keep(object json.RawMessage, keeps func(name []byte, value json.RawMessage) bool, front func() []byte) json.RawMessage {
 	return keep(object, func(key, value span) bool {
 		return keeps(keyText(object, key), object[value.start:value.end:value.end])
-	})
+	}, front)
 }
 
-// keep is Keep for positions.
-func keep(object json.RawMessage, keeps func(key, value span) bool) json.RawMessage {
+// keep is Keep for positions. front is optional.
+func keep(object json.RawMessage, keeps func(key, value span) bool, front func() []byte) json.RawMessage {
 	var found []span // from the first byte of a member to its last
 	drop := make([]bool, 0, 8)
-	some := false
 	for key, value := range spans(object, '{', '}') {
-		drops := !keeps(key, value)
+		drop = append(drop, !keeps(key, value))
 		found = append(found, span{key.start, value.end})
-		drop = append(drop, drops)
-		some = some || drops
 	}
-	if !some {
+	var added []byte
+	if front != nil {
+		added = front()
+	}
+	if len(found) == 0 || len(added) == 0 && !slices.Contains(drop, true) {
 		return object
 	}
-	return join(object, found, func(i int) []byte {
+	if len(added) > 0 && !slices.Contains(drop, false) {
+		added = added[:len(added)-1]
+	}
+	return join(object, added, found, func(i int) []byte {
 		if drop[i] {
 			return nil
 		}
@@ -139,13 +144,16 @@ func Replace(array json.RawMessage, change func(i int, element json.RawMessage) 
 	if same {
 		return array
 	}
-	return join(array, found, func(i int) []byte { return changed[i] })
+	return join(array, nil, found, func(i int) []byte { return changed[i] })
 }
 
-// join returns the container with each part replaced by the result of part. An empty result removes the part
-// with the comma and white space before it, or after it if it is the first.
-func join(container json.RawMessage, parts []span, part func(i int) []byte) json.RawMessage {
-	out := append(make([]byte, 0, len(container)), container[:parts[0].start]...)
+// join returns the container with each part replaced by the result of part, and with front behind its opening
+// bracket. An empty result removes the part with the comma and white space before it, or after it if it is the
+// first.
+func join(container json.RawMessage, front []byte, parts []span, part func(i int) []byte) json.RawMessage {
+	opening := space(container, 0) + 1
+	out := append(make([]byte, 0, len(container)+len(front)), container[:opening]...)
+	out = append(append(out, front...), container[opening:parts[0].start]...)
 	isFirst := true
 	for i, where := range parts {
 		raw := part(i)

@@ -15,6 +15,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/tenants"
 )
 
@@ -81,7 +82,7 @@ func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) e
 		INSERT INTO usage_meter_deltas (workspace_id, hour, exchanges)
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
 		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour`
-	return later(tx, statement, workspace, string(batch))
+	return later(tx, statement, workspace, json.RawMessage(batch))
 }
 
 // userTag is the prefix of the tag that finds an end user's exchanges. Clients cannot set such a tag.
@@ -231,12 +232,7 @@ const maxName = 200
 
 // name returns the stored part of a name.
 func name(text string) string {
-	text = storable(text)
-	if len(text) <= maxName {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:min(len(runes), maxName)])
+	return excerpts.First(storable(text), maxName)
 }
 
 // hexText returns bytes as text for a bytea column; nil for nil.

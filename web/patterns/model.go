@@ -3,6 +3,7 @@ package patterns
 import (
 	"time"
 
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/tenants"
 )
@@ -33,10 +34,7 @@ func done(what string) string {
 // named returns the words that identify a rule in a button's label.
 func named(p *patterns.Pattern) string {
 	const long = 60
-	if words := []rune(p.Text); len(words) > long {
-		return string(words[:long]) + "…"
-	}
-	return p.Text
+	return excerpts.Start(p.Text, long)
 }
 
 func kindName(kind patterns.Kind) string {

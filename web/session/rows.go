@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/wire"
@@ -431,10 +432,7 @@ func preview(message conversation.Message) string {
 			continue
 		}
 		if line := strings.Join(strings.Fields(textOf(block)), " "); line != "" {
-			if runes := []rune(line); len(runes) > previewRunes {
-				return string(runes[:previewRunes]) + "…"
-			}
-			return line
+			return excerpts.Start(line, previewRunes)
 		}
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/modules"
 )
@@ -205,11 +206,7 @@ func (s *setting) said(text string, most int) string {
 			return option.Value
 		}
 	}
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
+	return excerpts.Start(strings.Join(strings.Fields(text), " "), most)
 }
 
 func onOff(on bool) string {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"palimpsest/pipeline/excerpts"
 )
 
 func (a *App) sessionsCommand() *cobra.Command {
@@ -279,12 +281,8 @@ func (a *App) exportCommand() *cobra.Command {
 	return command
 }
 
-func shorten(text string, most int) string {
-	if runes := []rune(oneLine(text)); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
-}
+// shorten returns a text in one line of at most so many characters.
+func shorten(text string, most int) string { return excerpts.Start(oneLine(text), most) }
 
 func ago(d time.Duration) string {
 	switch {

@@ -171,10 +171,7 @@ func briefly(err error) string {
 		return "no request yet"
 	}
 	const most = 80
-	if text := []rune(oneLine(err.Error())); len(text) > most {
-		return string(text[:most]) + "…"
-	}
-	return oneLine(err.Error())
+	return shorten(err.Error(), most)
 }
 
 func (a *App) statusCommand() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -245,12 +246,7 @@ func quoted(text string) string {
 
 // shortened returns the beginning and the end of a text if it has more than so many characters.
 func shortened(text string, characters int) string {
-	runes := []rune(text)
-	if len(runes) <= characters {
-		return text
-	}
-	head := characters * 2 / 3
-	return string(runes[:head]) + " … " + string(runes[len(runes)-(characters-head):])
+	return excerpts.Ends(text, characters, func(int) string { return " … " })
 }
 
 // indented keeps the lines of an entry together.

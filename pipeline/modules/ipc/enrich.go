@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -125,7 +126,7 @@ type candidate struct {
 func (e *enricher) addSentences() {
 	var all []candidate
 	for _, source := range e.record.texts {
-		text := conversation.WithoutReminders(source.text[:cutBytes(source.text, longestText)])
+		text := conversation.WithoutReminders(excerpts.Bytes(source.text, longestText))
 		for len(text) > 0 {
 			end := sentenceEnd(text)
 			one := strings.TrimSpace(text[:end])
@@ -220,17 +221,6 @@ func (e *enricher) addNames() {
 		}
 		e.show(one.text)
 	}
-}
-
-// cutBytes returns the length of the first bytes of a text without splitting a character.
-func cutBytes(text string, bytes int) int {
-	if len(text) <= bytes {
-		return len(text)
-	}
-	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
-		bytes--
-	}
-	return bytes
 }
 
 // enrich completes the record of a turn; end is the end of its band.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 )
 
 // The limits of the text that is searched.
@@ -53,7 +53,7 @@ func newIndex(approved []Pattern) *index {
 // relevant returns the patterns that are relevant to typed text, the most relevant first.
 func (x *index) relevant(typed string) []*Pattern {
 	if len(typed) > typedBytes {
-		typed = conversation.Cut(typed, typedBytes)
+		typed = excerpts.Bytes(typed, typedBytes)
 	}
 	words := map[string]bool{}
 	for _, word := range Words(typed) {

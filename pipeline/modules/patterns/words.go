@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/excerpts"
 )
 
 // signatureBytes are how much of a line makes its signature.
@@ -54,10 +54,10 @@ func Forbids(text string) bool {
 // distinctive.
 func Signature(line string) string {
 	if len(line) > 16*signatureBytes {
-		line = conversation.Cut(line, 16*signatureBytes)
+		line = excerpts.Bytes(line, 16*signatureBytes)
 	}
 	line = strings.Join(strings.Fields(line), " ")
-	line = strings.ToLower(conversation.Cut(line, signatureBytes))
+	line = strings.ToLower(excerpts.Bytes(line, signatureBytes))
 	if !namesError(line) {
 		return ""
 	}
@@ -82,7 +82,7 @@ func Signature(line string) string {
 		return ""
 	}
 	signature := strings.Join(fields, " ")
-	return conversation.Cut(signature, MaxOfTerm)
+	return excerpts.Bytes(signature, MaxOfTerm)
 }
 
 // namesError reports whether a line in lower case is about a failure.

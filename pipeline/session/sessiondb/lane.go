@@ -62,12 +62,13 @@ type laneRow struct {
 }
 
 // laneRows combines the exchanges of each lane.
-func laneRows(updates []session.Update) []laneRow {
+func laneRows(updates []session.Update) []*laneRow {
 	byID := make(map[uuid.UUID]*laneRow)
-	for _, one := range updates {
+	for i := range updates {
+		one := &updates[i]
 		row, known := byID[one.Lane]
 		if !known {
-			byID[one.Lane] = &laneRow{Update: one, created: one.At}
+			byID[one.Lane] = &laneRow{Update: *one, created: one.At}
 			continue
 		}
 		row.Position = max(row.Position, one.Position)
