@@ -207,7 +207,7 @@ func (a *Answer) Use(tool string, uses int) {
 func (a *Answer) ReadToolUses(usage json.RawMessage) {
 	for name, value := range Members(Get(usage, "server_tool_use")) {
 		tool, counts := strings.CutSuffix(string(name), "_requests")
-		if uses, ok := Int(value); ok && counts && uses >= 0 {
+		if uses, ok := Count(value); ok && counts {
 			a.Use(tool, uses)
 		}
 	}

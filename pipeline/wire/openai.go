@@ -50,18 +50,21 @@ func OpenAIErrorType(object json.RawMessage) string {
 	return "error"
 }
 
-// ReadOpenAIUsage reads a usage of OpenAI's APIs or of a compatible server. Servers report the cached tokens
-// under several names, included in the prompt or in addition to it. A report without a prompt is ignored.
+// ReadOpenAIUsage reads a usage of OpenAI's APIs or of a compatible server, which may pass on the usage of
+// Google or Cohere. Servers report the cached tokens under several names, included in the prompt or in addition
+// to it. A report without a prompt is ignored.
 func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
 	counts := countsOf(raw)
-	prompt := counts.first("prompt_tokens", "input_tokens")
+	prompt := counts.first("prompt_tokens", "input_tokens", "prompt_token_count")
 	if prompt < 0 || prompt == 0 && usage.Reported {
 		return
 	}
-	read := Usage{Reported: true, Output: max(0, counts.first("completion_tokens", "output_tokens"))}
-	read.CacheRead = counts.most("cached_tokens", "cached_input_tokens", "num_cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
+	read := Usage{Reported: true, Output: max(0, counts.first("completion_tokens", "output_tokens", "candidates_token_count"))}
+	read.CacheRead = counts.most("cached_tokens", "cached_input_tokens", "num_cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens", "cached_content_token_count")
 	read.CacheWrite = counts.most("cache_write_tokens", "cache_write_input_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
 	total, cached := counts.first("total_tokens"), read.CacheRead+read.CacheWrite
+	prompt += counts["tool_use_prompt_token_count"]
+	read.Output += counts["thoughts_token_count"]
 	if thought := counts.first("reasoning_tokens"); thought > 0 && total == prompt+read.Output+thought {
 		read.Output += thought // xAI and Google count it in addition to the answer
 	}
@@ -80,21 +83,24 @@ type counts map[string]int
 
 func countsOf(usage json.RawMessage) counts {
 	found := counts{}
+	billed := Get(usage, "billed_units") // Cohere's other tokens include some that it doesn't bill
 	for name, value := range Members(usage) {
-		if strings.HasSuffix(strings.ToLower(string(name)), "details") {
+		switch lower := strings.ToLower(string(name)); {
+		case lower == "tokens" && billed != nil:
+		case lower == "tokens", lower == "billed_units", strings.HasSuffix(lower, "details"):
 			for name, value := range Members(value) {
 				found.take(string(name), value)
 			}
-			continue
+		default:
+			found.take(string(name), value)
 		}
-		found.take(string(name), value)
 	}
 	return found
 }
 
 // take adds a count. Some gateways write Amazon Bedrock's names, such as cacheReadInputTokens.
 func (c counts) take(name string, value json.RawMessage) {
-	if number, ok := Int(value); ok && number >= 0 {
+	if number, ok := Count(value); ok {
 		if strings.ToLower(name) != name {
 			name = strings.ToLower(capitals.Compiled().ReplaceAllString(name, "_$0"))
 		}

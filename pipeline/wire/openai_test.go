@@ -23,6 +23,16 @@ func TestUsageIsReadUnderManyNames(t *testing.T) {
 		`{"inputTokens":40,"outputTokens":5,"totalTokens":105,"cacheReadInputTokens":40,"cacheWriteInputTokens":20}`:                                                                                     written,
 		`{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_tokens_details":{"cached_tokens":40,"cache_creation":{"ephemeral_5m_input_tokens":20},"cache_creation_input_tokens":20}}`: written,
 		`{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_tokens_details":{"cached_tokens":40},"cache_creation_input_tokens":20,"cache_read_input_tokens":40}`:                      written,
+		`{"prompt_tokens":"100","completion_tokens":"5","total_tokens":"105","prompt_tokens_details":{"cached_tokens":"40"}}`:                                                                            cached,
+		// Google's own usage counts thoughts and the results of its tools apart.
+		`{"promptTokenCount":100,"candidatesTokenCount":5,"totalTokenCount":105,"cachedContentTokenCount":40,"promptTokensDetails":[{"modality":"TEXT","tokenCount":100}]}`: cached,
+		`{"promptTokenCount":90,"toolUsePromptTokenCount":10,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":105,"cachedContentTokenCount":40}`:           cached,
+		`{"prompt_token_count":100,"candidates_token_count":5,"total_token_count":105,"cached_content_token_count":40}`:                                                     cached,
+		// Cohere bills for fewer tokens than its model reads.
+		`{"billed_units":{"input_tokens":60,"output_tokens":5},"tokens":{"input_tokens":126,"output_tokens":7}}`:                                     {Reported: true, Input: 60, Output: 5},
+		`{"api_version":{"version":"2"},"billed_units":{"input_tokens":60.0,"output_tokens":5.0},"tokens":{"input_tokens":126.0,"output_tokens":7}}`: {Reported: true, Input: 60, Output: 5},
+		`{"tokens":{"input_tokens":100,"output_tokens":5},"cached_tokens":40}`:                                                                       cached,
+		`{"prompt_tokens":"many","completion_tokens":"-5"}`:                                                                                          {},
 	} {
 		var got wire.Usage
 		if wire.ReadOpenAIUsage(&got, json.RawMessage(usage)); got != want {

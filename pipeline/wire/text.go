@@ -197,5 +197,15 @@ func Int(raw []byte) (number int, ok bool) {
 	return int(float), true
 }
 
+// Count returns the value of a count, which some servers write as a string. ok is false for anything else and
+// below zero.
+func Count(raw []byte) (number int, ok bool) {
+	if text, is := String(raw); is {
+		raw = []byte(text)
+	}
+	number, ok = Int(raw)
+	return number, ok && number >= 0
+}
+
 // IsNull reports whether raw is missing or null.
 func IsNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }

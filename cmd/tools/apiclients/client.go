@@ -66,6 +66,7 @@ func Clients() []Client {
 		qwenCode("messages"), qwenCode("chat"), qwenCode("responses"),
 		javaScript("messages"), javaScript("chat"), javaScript("responses"),
 		aiSDK("messages"), aiSDK("chat"), aiSDK("responses"),
+		langChain("messages"), langChain("chat"), langChain("responses"),
 		goSDK("Anthropic SDK", "\t\"context\"\n\t\"fmt\"\n", anthropicGo),
 		goSDK("OpenAI SDK", "\t\"context\"\n\t\"fmt\"\n\n\t\"github.com/openai/openai-go/v3/responses\"\n", openaiGo),
 		curl(),

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // The smallest agents on top of the SDKs.
@@ -16,6 +17,9 @@ var (
 
 	//go:embed npm/aisdk.mjs
 	aiSDKScript string
+
+	//go:embed npm/langchain.mjs
+	langChainScript string
 )
 
 // javaScript is one of the providers' JavaScript SDKs in one of the formats.
@@ -36,6 +40,17 @@ func aiSDK(format string) Client {
 	client.Name, client.Package = "AI SDK, "+format, "ai"
 
 	return client
+}
+
+// langChain is LangChain in one of the formats.
+func langChain(format string) Client {
+	chain := node("LangChain", "claude, gpt", langChainScript, format)
+	chain.Name, chain.Package, chain.known = "LangChain, "+format, "@langchain/openai", client.LangChain
+	if format == "messages" {
+		chain.Package, chain.known = "@langchain/anthropic", client.AnthropicSDK // it sends that SDK's user agent
+	}
+
+	return chain
 }
 
 // node is a JavaScript agent on top of an SDK that a section of the docs sets up; exports are the names

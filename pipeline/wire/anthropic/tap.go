@@ -300,7 +300,7 @@ func readUsage(usage *wire.Usage, raw json.RawMessage) {
 		default:
 			continue
 		}
-		if number, ok := wire.Int(value); ok && number >= 0 {
+		if number, ok := wire.Count(value); ok {
 			*count, read.Reported = number, true
 			if count != &read.Output {
 				prompt += number

@@ -44,7 +44,7 @@ func (l *listener) Event(event wire.Event) {
 			}
 		case "error":
 			isChunk = false
-		case "usage":
+		case "usage", "usageMetadata", "usage_metadata", "meta": // the last three are Google's and Cohere's
 			wire.ReadOpenAIUsage(&l.answer.Usage, value)
 			l.answer.ReadToolUses(value)
 		case "service_tier":
@@ -231,9 +231,13 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		}
 	}
 	answer := wire.Answer{Model: wire.Text(body, "model"), Served: wire.ServedOf(body)}
-	usage := wire.Get(body, "usage")
-	wire.ReadOpenAIUsage(&answer.Usage, usage)
-	answer.ReadToolUses(usage)
+	for name, value := range wire.Members(body) {
+		switch string(name) {
+		case "usage", "usageMetadata", "usage_metadata", "meta":
+			wire.ReadOpenAIUsage(&answer.Usage, value)
+			answer.ReadToolUses(value)
+		}
+	}
 	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
 		answer.StopReason = wire.Text(choice, "finish_reason")
 		answer.Complete = answer.StopReason != ""
