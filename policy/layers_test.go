@@ -105,8 +105,8 @@ func layers() []layer {
 	}
 }
 
-// Each package may import these, which import none of ours: expressions compiles regular expressions at their first
-// use, excerpts shortens texts.
+// Each package may import these, which import no other package here: expressions compiles regular expressions at their
+// first use, excerpts shortens texts.
 const (
 	expressions = "pipeline/expression"
 	excerpts    = "pipeline/excerpts"
