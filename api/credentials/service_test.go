@@ -215,7 +215,7 @@ func TestTestOfAProviderKeySaysWhatCameBack(t *testing.T) {
 		"accepted":      {202, `{"data":[{}]}`, 0, "202 Accepted", ""},
 		"forbidden":     {403, `{"error":{"message":"not you"}}`, 0, "refuses this key with 403", "not you"},
 		"elsewhere":     {302, `{"data":[{}]}`, 0, "302 Found", ""},
-		"a long speech": {500, `{"error":{"message":"` + strings.Repeat("x", 1000) + `"}}`, 0, "500", strings.Repeat("x", 300) + "…"},
+		"a long speech": {500, `{"error":{"message":"` + strings.Repeat("x", 1000) + `"}}`, 0, "500", strings.Repeat("x", 299) + "…"},
 	} {
 		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/v1/models" || r.Header.Get("X-Api-Key") != secret || r.Header.Get("Anthropic-Version") == "" {
