@@ -9,7 +9,6 @@ import (
 
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
-	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -165,18 +164,4 @@ func (s *Server) learn(ctx context.Context, event *RequestLog, lesson prompt.Les
 	if err := s.Settings.Learn(ctx, event.from.Workspace, lesson.Model, lesson.Window); err != nil {
 		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.from.Workspace, "error", err)
 	}
-}
-
-// keepFactor stores what was learned of a model's tokens, so that the next process needn't learn it again.
-func (g *Gate) keepFactor(ctx context.Context, event *RequestLog, sent *prompt.Sent, learned *tokens.Calibration, now time.Time) error {
-	if event.record.noStore {
-		return nil
-	}
-	name, factor, due := sent.FactorDue(learned, now)
-	if !due {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnTimeout)
-	defer cancel()
-	return g.Settings.LearnFactor(ctx, event.from.Workspace, name, factor)
 }

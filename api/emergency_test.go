@@ -263,29 +263,6 @@ func TestWindowOfAWorkspaceHolds(t *testing.T) {
 	}
 }
 
-// B3: a process that starts knows what the one before it learned of a model's tokens. It would compact a
-// prompt that fits otherwise.
-func TestLearnedTokensOfAModelOutliveTheProcess(t *testing.T) {
-	t.Parallel()
-	const window, few = 100_000, 0.6 // tokens per o200k token, half of the expected
-	double := providertest.NewServer(t, providerdouble.Config{Window: window, TokensPerO200k: few})
-	body := toolSession("claude-sonnet-4-5", 60, 800)
-	first := setupAt(t, double.URL)
-	first.send(http.MethodPost, messagesPath, body)
-	first.last(1)
-	if factor := first.store.factors["anthropic/claude-sonnet-4-5"]; len(first.store.factors) != 1 || factor < 0.8*few || factor > 1.2*few {
-		t.Fatalf("kept: %v", first.store.factors)
-	}
-
-	for compression, factors := range map[string]map[string]float64{"none": first.store.factors, "epoch": {}} {
-		next := setupAt(t, double.URL)
-		next.store.windows["claude-sonnet-4-5"], next.store.factors = window, factors
-		if got := next.send(http.MethodPost, messagesPath, body); got.header.Get("X-Palimpsest-Compression") != compression {
-			t.Errorf("with %v: %s at %s tokens, want %s", factors, got.header.Get("X-Palimpsest-Compression"), got.header.Get("X-Palimpsest-Tokens-Before"), compression)
-		}
-	}
-}
-
 // A window that cannot be stored is used all the same.
 func TestLearntWindowHoldsWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()

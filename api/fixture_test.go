@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -68,7 +67,6 @@ type storage struct {
 	workspace tenants.WorkspaceID
 	keys      []tenants.ProviderKey
 	windows   map[string]int
-	factors   map[string]float64
 	prices    []tenants.ModelPrice
 	pipeline  tenants.PipelineConfig
 	data      tenants.DataSettings
@@ -142,21 +140,6 @@ func (s *storage) LearnModelWindow(_ context.Context, _ tenants.WorkspaceID, mod
 	defer s.mu.Unlock()
 	if s.broken == nil {
 		s.windows[model] = window
-	}
-	return s.broken
-}
-
-func (s *storage) ModelFactors(context.Context, tenants.WorkspaceID) (map[string]float64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.factors), s.broken
-}
-
-func (s *storage) LearnModelFactor(_ context.Context, _ tenants.WorkspaceID, name string, factor float64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.broken == nil {
-		s.factors[name] = factor
 	}
 	return s.broken
 }
@@ -316,7 +299,7 @@ func setup(t testing.TB, provider http.HandlerFunc) *proxy {
 func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	t.Helper()
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
-	p.store = &storage{workspace: tenants.WorkspaceID(uuid.MustParse("5eed0000-0000-4000-8000-000000000001")), windows: map[string]int{}, factors: map[string]float64{}, recorded: make(chan struct{}, 100_000)}
+	p.store = &storage{workspace: tenants.WorkspaceID(uuid.MustParse("5eed0000-0000-4000-8000-000000000001")), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
 	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, ProviderKeySecret: tenants.ProviderKeySecret{Sealed: []byte(providerKey)}})
 	}

@@ -80,9 +80,6 @@ func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire
 		event.held.owes.Store(false)
 	default:
 		s.settle(event, sent, &answer)
-		if err := s.keepFactor(ctx, event, &sent, s.Prompts.Calibration, s.Now()); err != nil {
-			s.Log.WarnContext(ctx, "the tokens of a model are not kept", "workspace", event.from.Workspace, "error", err)
-		}
 		noteCompactions(event, sent, answer.Compactions)
 		event.held.owes.Store(false)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"palimpsest/pipeline/session"
@@ -30,7 +29,6 @@ var ErrDeadline = errors.New("module overran its deadline")
 type Chain struct {
 	modules  []Module
 	deadline time.Duration
-	views    sync.Pool // of *View: a request has a copy of its view for its modules, which is large
 }
 
 // NewChain returns a Chain that looks up a config's modules among modules and gives each DefaultDeadline.
@@ -48,14 +46,7 @@ func (c *Chain) WithDeadline(deadline time.Duration) *Chain {
 // dropped, and the exchange stays the same except for the report of the failure.
 func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	exchange.Report = exchange.Standing()
-	view, known := c.views.Get().(*View)
-	if !known {
-		view = new(View)
-	}
-	defer func() {
-		*view = View{}
-		c.views.Put(view)
-	}()
+	view := new(View) // reused for each module, because it is large
 	if c.answer(ctx, exchange, view) {
 		return
 	}

@@ -44,12 +44,6 @@ type Workspaces interface {
 
 	// LearnModelWindow stores the window that a provider revealed for a model, unless someone has set one.
 	LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error
-
-	// ModelFactors returns the learned factors of models by their names in tokens.Overrides.
-	ModelFactors(ctx context.Context, workspace tenants.WorkspaceID) (map[string]float64, error)
-
-	// LearnModelFactor stores a factor.
-	LearnModelFactor(ctx context.Context, workspace tenants.WorkspaceID, name string, factor float64) error
 }
 
 // Cache serves the settings of workspaces from memory.
@@ -77,7 +71,6 @@ type settings struct {
 	secrets  []string                              // of the keys, in the clear: only kept in memory
 	windows  map[string]int                        // context windows by model; never changed
 	prices   map[uuid.UUID]map[string]tokens.Price // by provider key and model; those of uuid.Nil at every key; never changed
-	factors  map[string]float64                    // learned; never changed
 	limits   []tenants.ModelLimit
 	noStore  bool            // its exchanges are not stored
 	names    bool            // show end users by the application's own ids
@@ -191,7 +184,7 @@ func (c *Cache) Overrides(ctx context.Context, workspace tenants.WorkspaceID, ke
 		maps.Copy(prices, own)
 	}
 	windows, outputs := settings.limitsAt(key)
-	return tokens.Overrides{Windows: windows, Outputs: outputs, Prices: prices, Factors: settings.factors}, nil
+	return tokens.Overrides{Windows: windows, Outputs: outputs, Prices: prices}, nil
 }
 
 // limitsAt returns the context windows and the longest answers of models at a provider key. The caller must
@@ -307,14 +300,6 @@ func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model 
 	return nil
 }
 
-// LearnFactor stores what was learned of a model's tokens, for the next process.
-func (c *Cache) LearnFactor(ctx context.Context, workspace tenants.WorkspaceID, name string, factor float64) error {
-	if err := c.workspaces.LearnModelFactor(ctx, workspace, name, factor); err != nil {
-		return fmt.Errorf("learn tokens of a model: %w", err)
-	}
-	return nil
-}
-
 // of returns a workspace's settings. While they can't be read, the previous ones stay valid, so that requests
 // don't fail.
 func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
@@ -382,9 +367,6 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 		if loaded.limits, err = c.ownLimits(ctx, workspace); err != nil {
 			return nil, fmt.Errorf("model limits: %w", err)
 		}
-	}
-	if loaded.factors, err = c.workspaces.ModelFactors(ctx, workspace); err != nil {
-		return nil, fmt.Errorf("learned tokens of models: %w", err)
 	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens

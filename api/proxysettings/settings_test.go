@@ -51,16 +51,6 @@ func (*standing) LearnModelWindow(context.Context, tenants.WorkspaceID, string, 
 	return nil
 }
 
-// ModelFactors implements Workspaces.
-func (*standing) ModelFactors(context.Context, tenants.WorkspaceID) (map[string]float64, error) {
-	return nil, nil //nolint:nilnil // a map of none
-}
-
-// LearnModelFactor implements Workspaces.
-func (*standing) LearnModelFactor(context.Context, tenants.WorkspaceID, string, float64) error {
-	return nil
-}
-
 // Open implements tenants.ProviderKeyVault.
 func (*standing) Open(key tenants.ProviderKey) (string, error) { return string(key.Sealed), nil }
 

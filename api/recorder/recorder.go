@@ -206,14 +206,10 @@ func (j Job) workspace() tenants.WorkspaceID {
 }
 
 func (r *Recorder) work(queue chan Job, writing *atomic.Int64) {
-	var jobs []Job // their memory and that of rows is reused, because each exchange has about 3 KB of them
-	var rows rows
 	batch := func(first Job) {
 		writing.Store(first.since.UnixNano())
 		defer writing.Store(0)
-		jobs = r.collect(queue, append(jobs[:0], first))
-		r.write(jobs, &rows)
-		clear(jobs)
+		r.write(r.collect(queue, first))
 	}
 	for {
 		select {
@@ -244,8 +240,9 @@ func (r *Recorder) WaitsSince() time.Time {
 	return oldest
 }
 
-// collect returns a batch with the jobs that arrive while it waits.
-func (r *Recorder) collect(queue chan Job, batch []Job) []Job {
+// collect returns first and the jobs that arrive while the batch waits.
+func (r *Recorder) collect(queue chan Job, first Job) []Job {
+	batch := []Job{first}
 	linger := time.NewTimer(batchLinger)
 	defer linger.Stop()
 	for len(batch) < batchLength {
@@ -264,15 +261,20 @@ func (r *Recorder) collect(queue chan Job, batch []Job) []Job {
 	return batch
 }
 
-// write records a batch, workspace by workspace. It changes the order of batch.
-func (r *Recorder) write(batch []Job, rows *rows) {
-	for i := range batch {
-		r.room.Release(batch[i].size())
+// write records a batch, workspace by workspace.
+func (r *Recorder) write(batch []Job) {
+	byWorkspace := make(map[tenants.WorkspaceID][]Job)
+	var order []tenants.WorkspaceID
+	for _, job := range batch {
+		r.room.Release(job.size())
+		workspace := job.workspace()
+		if byWorkspace[workspace] == nil {
+			order = append(order, workspace)
+		}
+		byWorkspace[workspace] = append(byWorkspace[workspace], job)
 	}
-	for len(batch) > 0 {
-		workspace := batch[0].workspace()
-		jobs := batch[:partition(batch, func(job Job) bool { return job.workspace() == workspace })]
-		batch = batch[len(jobs):]
+	for _, workspace := range order {
+		jobs := byWorkspace[workspace]
 		isRetry := false
 		err := r.retry(func(ctx context.Context) error {
 			if isRetry { // a commit may have succeeded without its answer
@@ -280,7 +282,7 @@ func (r *Recorder) write(batch []Job, rows *rows) {
 				return err
 			}
 			isRetry = true
-			return r.record(ctx, workspace, jobs, rows)
+			return r.record(ctx, workspace, jobs)
 		}, func() bool { return r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
@@ -309,41 +311,11 @@ func (r *Recorder) write(batch []Job, rows *rows) {
 	}
 }
 
-// partition moves the jobs for which first holds before the others and returns their number. Both keep their
-// order.
-func partition(jobs []Job, first func(job Job) bool) int {
-	var others []Job
-	count := 0
-	for _, job := range jobs {
-		if first(job) {
-			jobs[count] = job
-			count++
-		} else {
-			others = append(others, job)
-		}
-	}
-	copy(jobs[count:], others)
-	return count
-}
-
-// rows are the rows of one transaction.
-type rows struct {
-	updates   []session.Update
-	exchanges []tenants.Exchange
-}
-
-// reset removes the rows and keeps their memory.
-func (r *rows) reset() {
-	clear(r.updates)
-	clear(r.exchanges)
-	r.updates, r.exchanges = r.updates[:0], r.exchanges[:0]
-}
-
-// record writes all jobs of one workspace in one transaction. It uses the memory of rows.
-func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job, rows *rows) error {
-	defer rows.reset()
-	updates, exchanges := rows.updates, rows.exchanges
-	of := make(map[int]int, len(jobs)) // the places in updates of exchanges
+// record writes all jobs of one workspace in one transaction.
+func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job) error {
+	updates := make([]session.Update, 0, len(jobs))
+	exchanges := make([]tenants.Exchange, 0, len(jobs))
+	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
 	for _, job := range jobs {
 		if job.Update != nil && job.Exchange != nil {
 			of[len(exchanges)] = len(updates)
@@ -357,7 +329,6 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 			exchanges = append(exchanges, exchange)
 		}
 	}
-	rows.updates, rows.exchanges = updates, exchanges
 	return r.database.Together(ctx, tenant, func(tenant tenants.Tenant) error {
 		if err := r.sessions.Record(ctx, tenant, updates); err != nil {
 			return err
@@ -394,7 +365,7 @@ func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs [
 			}
 			rest = append(rest, job)
 		}
-		return r.record(ctx, tenant, rest, new(rows))
+		return r.record(ctx, tenant, rest)
 	})
 	return added, err
 }

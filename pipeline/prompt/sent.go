@@ -3,7 +3,6 @@ package prompt
 import (
 	"math"
 	"strings"
-	"time"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -215,11 +214,4 @@ func (w *Writer) learn(sent Sent, answer wire.Answer) {
 	if sent.size.isWhole && !answer.Reduced { // otherwise the count covers more or less than the estimate
 		w.Calibration.Observe(sent.Scope.Workspace, sent.size.model, sent.size.estimate, reported)
 	}
-}
-
-// FactorDue returns the factor that calibration has learned of the prompt's model, and the name to store it
-// under, if it is to be stored.
-func (s *Sent) FactorDue(calibration *tokens.Calibration, now time.Time) (name string, factor float64, due bool) {
-	factor, due = calibration.Due(s.Scope.Workspace, s.size.model, now)
-	return tokens.FactorName(s.size.model), factor, due
 }

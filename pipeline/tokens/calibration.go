@@ -1,10 +1,8 @@
 package tokens
 
 import (
-	"math"
 	"strings"
 	"sync"
-	"time"
 
 	"palimpsest/tenants"
 )
@@ -19,9 +17,6 @@ const (
 	leastHeard = 0.2 // bounds of accepted reports
 	mostHeard  = 8.0
 
-	keepFrom = 0.1 // least change that is worth keeping, as a share
-	keepWait = time.Hour
-
 	maxLearned   = 20_000
 	maxModelName = 200
 )
@@ -31,14 +26,7 @@ const (
 // another provider. It is safe for concurrent use and remembers 20,000 factors.
 type Calibration struct {
 	mu      sync.Mutex
-	factors map[subject]*calibrated
-}
-
-// calibrated is the factor of a model.
-type calibrated struct {
-	factor float64
-	kept   float64   // outside this process
-	keptAt time.Time // zero if this process hasn't kept it yet
+	factors map[subject]float64
 }
 
 type subject struct {
@@ -49,7 +37,7 @@ type subject struct {
 
 // NewCalibration returns an empty Calibration.
 func NewCalibration() *Calibration {
-	return &Calibration{factors: map[subject]*calibrated{}}
+	return &Calibration{factors: map[subject]float64{}}
 }
 
 // Factor returns the model's tokens per o200k token in a workspace's prompts, at first the model's
@@ -57,8 +45,8 @@ func NewCalibration() *Calibration {
 func (c *Calibration) Factor(workspace tenants.WorkspaceID, model Model) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, learned := c.factors[subjectOf(workspace, model)]; learned {
-		return known.factor
+	if factor, learned := c.factors[subjectOf(workspace, model)]; learned {
+		return factor
 	}
 	return prior(model)
 }
@@ -78,31 +66,17 @@ func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estima
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, learned := c.factors[subject]
+	factor, learned := c.factors[subject]
 	if !learned {
 		c.makeRoom()
 		subject.model, subject.provider = strings.Clone(subject.model), strings.Clone(subject.provider) // cloned because they may be part of a request
-		known = &calibrated{factor: prior(model), kept: prior(model)}
-		known.factor += firstStep * trust * (heard - known.factor)
-		c.factors[subject] = known
+		factor = prior(model)
+		factor += firstStep * trust * (heard - factor)
 	} else {
-		step := laterStep * trust * (heard - known.factor)
-		known.factor += max(-longest*known.factor, min(longest*known.factor, step))
+		step := laterStep * trust * (heard - factor)
+		factor += max(-longest*factor, min(longest*factor, step))
 	}
-	known.factor = max(leastKnown, min(mostKnown, known.factor))
-}
-
-// Due returns a learned factor if it is to be stored, because it differs by more than a tenth from the stored
-// one, which is the model's own at first. It is due at most once an hour, and counts as stored from then on.
-func (c *Calibration) Due(workspace tenants.WorkspaceID, model Model, now time.Time) (factor float64, due bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, learned := c.factors[subjectOf(workspace, model)]
-	if !learned || math.Abs(known.factor-known.kept) <= keepFrom*known.kept || now.Sub(known.keptAt) < keepWait {
-		return 0, false
-	}
-	known.kept, known.keptAt = known.factor, now
-	return known.factor, true
+	c.factors[subject] = max(leastKnown, min(mostKnown, factor))
 }
 
 // makeRoom drops a factor if there are too many; it will be learned again.
@@ -121,12 +95,6 @@ func prior(model Model) float64 {
 		return model.TokensPerO200k
 	}
 	return tokensPerO200kOther
-}
-
-// FactorName returns the name under which a model's factor is stored.
-func FactorName(model Model) string {
-	subject := subjectOf(tenants.WorkspaceID{}, model)
-	return subject.provider + "/" + subject.model
 }
 
 func subjectOf(workspace tenants.WorkspaceID, model Model) subject {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
@@ -216,33 +215,4 @@ func mixed(texts map[string]string) string {
 		}
 	}
 	return all.String()
-}
-
-func TestFactorIsDueWhenItHasMovedAndAtMostOnceAnHour(t *testing.T) {
-	t.Parallel()
-	calibration, workspace, model, now := tokens.NewCalibration(), tenants.NewWorkspaceID(), tokens.Model{Name: "m", TokensPerO200k: 1}, time.Now()
-	due := func(reported int, after time.Duration) bool {
-		now = now.Add(after)
-		calibration.Observe(workspace, model, 100_000, reported)
-		factor, due := calibration.Due(workspace, model, now)
-		if due && factor != calibration.Factor(workspace, model) {
-			t.Errorf("due: %v", factor)
-		}
-		return due
-	}
-	for i, step := range []struct {
-		reported int
-		after    time.Duration
-		want     bool
-	}{
-		{105_000, 0, false}, {200_000, 0, true}, {200_000, 0, false},
-		{200_000, 59 * time.Minute, false}, {200_000, time.Minute, true}, {200_000, time.Minute, false},
-	} {
-		if got := due(step.reported, step.after); got != step.want {
-			t.Errorf("step %d: due %v", i, got)
-		}
-	}
-	if _, due := calibration.Due(tenants.NewWorkspaceID(), model, now); due {
-		t.Error("a factor that nobody learned is due")
-	}
 }

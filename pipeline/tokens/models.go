@@ -86,7 +86,6 @@ type Overrides struct {
 	Windows map[string]int
 	Outputs map[string]int // longest answers
 	Prices  map[string]Price
-	Factors map[string]float64 // learned tokens per o200k token, by FactorName
 }
 
 // On returns a model, requested under a name, with its overrides applied.
@@ -95,9 +94,6 @@ func (o Overrides) On(model Model, name string) Model {
 		model = model.WithWindow(window)
 	}
 	model.MaxOutput = cmp.Or(o.Outputs[name], o.Outputs[model.Name], model.MaxOutput)
-	if factor := o.Factors[FactorName(model)]; factor >= leastKnown && factor <= mostKnown {
-		model.TokensPerO200k = factor
-	}
 	price, has := o.Prices[name]
 	if !has {
 		price, has = o.Prices[model.Name]

@@ -130,13 +130,10 @@ func (l modelList[E]) drop(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.
 		WHERE one->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND `+column+" <> '[]'", key.String(), workspace).Error
 }
 
-// learnedFactors bounds the factors learned for one workspace, because the names come from requests.
-const learnedFactors = 200
-
 // learntWindows bounds the windows learned for one workspace, because the names come from requests.
 const learntWindows = 1000
 
-// ModelWindows stores the workspaces' context windows, set or learned, and the learned factors of models.
+// ModelWindows stores the workspaces' context windows, set or learned.
 type ModelWindows struct{ *core }
 
 // ModelWindows returns a workspace's context windows of models, by the models' names.
@@ -190,33 +187,6 @@ func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.W
 		return notify(tx, SettingsChannel, workspace.String())
 	})
 	return batchdb.Wrapf(err, "learn window of a model")
-}
-
-// ModelFactors returns the workspace's learned factors of models, by the names they were stored under.
-func (db ModelWindows) ModelFactors(ctx context.Context, workspace tenants.WorkspaceID) (map[string]float64, error) {
-	factors := map[string]float64{}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var rows []struct{ Factors []byte }
-		err := tx.Raw("SELECT model_factors AS factors FROM workspaces WHERE workspace_id = ?", workspace).Scan(&rows).Error
-		row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(row.Factors, &factors)
-	})
-	return factors, batchdb.Wrapf(err, "factors of models of workspace %s", workspace)
-}
-
-// LearnModelFactor stores a model's factor under a name. A workspace learns the factors of 200 models. No
-// process is told, because each learns on its own.
-func (db ModelWindows) LearnModelFactor(ctx context.Context, workspace tenants.WorkspaceID, name string, factor float64) error {
-	name = storable(name)
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec(`UPDATE workspaces SET model_factors = model_factors || jsonb_build_object(?::text, ?::float8) WHERE workspace_id = ?
-			AND (jsonb_exists(model_factors, ?) OR (SELECT count(*) FROM jsonb_object_keys(model_factors)) < ?)`,
-			name, factor, workspace, name, learnedFactors).Error
-	})
-	return batchdb.Wrapf(err, "learn factor of a model")
 }
 
 // DeleteModelWindow removes a model's window, set or learned, so that the table of models applies again. It

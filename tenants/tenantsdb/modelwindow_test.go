@@ -103,29 +103,3 @@ func TestChangedWindowsAreTold(t *testing.T) {
 		}
 	}
 }
-
-func TestAWorkspaceKeepsTheFactorsOfTwoHundredModels(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	_, err := b.database.Owner(t).Exec(t.Context(), `UPDATE workspaces SET model_factors =
-		(SELECT jsonb_object_agg('openai/model-' || n, 1.5) FROM generate_series(1, 199) n) WHERE workspace_id = $1`, b.workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, factor := range map[string]float64{"openai/model-1": 0.75, "a/b\x00\xff": 1.25} {
-		if err := b.ModelWindows.LearnModelFactor(t.Context(), b.workspace, name, factor); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := b.ModelWindows.LearnModelFactor(t.Context(), b.workspace, "one/too many", 2); err != nil {
-		t.Fatal(err)
-	}
-	factors, err := b.ModelWindows.ModelFactors(t.Context(), b.workspace)
-	if err != nil || len(factors) != 200 || factors["openai/model-1"] != 0.75 || factors["openai/model-2"] != 1.5 || factors["a/b\uFFFD"] != 1.25 {
-		t.Errorf("%d factors (%v): %v", len(factors), err, factors)
-	}
-	_, other := b.signUp(t, "eve@example.com")
-	if factors, err := b.ModelWindows.ModelFactors(t.Context(), other); err != nil || len(factors) != 0 {
-		t.Errorf("another workspace has %v (%v)", factors, err)
-	}
-}

@@ -53,7 +53,7 @@ func TestMessageIsAPageOfItsOwnOnAPhone(t *testing.T) {
 	tab.Until(shown + ` === 'pane' && location.search.includes('m=')`)
 	tab.CheckLooks("message on a phone")
 	at := browsertest.Evaluate[string](tab, `document.querySelector('#pane').dataset.message`)
-	tab.Click(`.steps [rel="next"]`)
+	tab.Click(`.steps-read [rel="next"]`)
 	tab.Until(shown + ` === 'pane' && document.querySelector('#pane').dataset.message !== '` + at + `'`)
 	tab.Click(`[data-testid="all-messages"]`)
 	tab.Until(shown + ` === 'ledger turns' && !location.search.includes('m=')`)

@@ -62,13 +62,12 @@ type laneRow struct {
 }
 
 // laneRows combines the exchanges of each lane.
-func laneRows(updates []session.Update) []*laneRow {
+func laneRows(updates []session.Update) []laneRow {
 	byID := make(map[uuid.UUID]*laneRow)
-	for i := range updates {
-		one := &updates[i]
+	for _, one := range updates {
 		row, known := byID[one.Lane]
 		if !known {
-			byID[one.Lane] = &laneRow{Update: *one, created: one.At}
+			byID[one.Lane] = &laneRow{Update: one, created: one.At}
 			continue
 		}
 		row.Position = max(row.Position, one.Position)

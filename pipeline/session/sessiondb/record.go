@@ -180,13 +180,12 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 }
 
 // sessionRows combines the exchanges of each session, because a statement may touch a row only once.
-func sessionRows(updates []session.Update) []*sessionRow {
+func sessionRows(updates []session.Update) []sessionRow {
 	byID, all := make(map[uuid.UUID]*sessionRow), sessionSums()
-	for i := range updates {
-		one := &updates[i]
+	for _, one := range updates {
 		row, known := byID[one.Session]
 		if !known {
-			row = &sessionRow{Update: *one, started: one.At}
+			row = &sessionRow{Update: one, started: one.At}
 			byID[one.Session] = row
 		}
 		if one.At.Before(row.started) {
@@ -231,8 +230,17 @@ func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 }
 
 // sorted returns a map's values in order.
-func sorted[K comparable, V any](byKey map[K]*V, compare func(a, b *V) int) []*V {
-	return slices.SortedFunc(maps.Values(byKey), compare)
+func sorted[K comparable, V any](byKey map[K]*V, compare func(a, b *V) int) []V {
+	rows := make([]*V, 0, len(byKey))
+	for _, row := range byKey {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, compare)
+	values := make([]V, len(rows))
+	for i, row := range rows {
+		values[i] = *row
+	}
+	return values
 }
 
 // storable returns text in a form that a text column accepts: valid UTF-8 without NUL.

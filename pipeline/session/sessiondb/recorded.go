@@ -166,15 +166,10 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 	if err != nil {
 		return err
 	}
-	type left struct {
-		session.Update
-
-		was uuid.UUID // its lane before
-	}
-	moved := make(map[conversation.Hash]left) // by the ends of their requests
+	moved := make(map[conversation.Hash]session.Update) // by the ends of their requests
 	for i := range updates {
 		one, was := &updates[i], updates[i].Lane
-		if before, ok := moved[one.Base()]; ok && (before.Parent == was || before.Lane == was || before.was == was) {
+		if before, ok := moved[one.Base()]; ok && (before.Parent == was || before.Lane == was) {
 			one.MoveTo(before.Lane, before.Ancestry)
 		} else if found[i].left() || found[i].base != uuid.Nil {
 			if err := leave(tx, workspace, one); err != nil {
@@ -185,7 +180,7 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 			continue
 		}
 		if one.HasHead() {
-			moved[one.Head] = left{*one, was}
+			moved[one.Head] = *one
 		}
 		if err := notify(tx, workspace, was, 0); err != nil { // processes that remember it find the fork
 			return err
@@ -239,34 +234,21 @@ func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Update, oth
 	return true, nil
 }
 
-// findStrays returns the stored state of the exchanges' lanes, by index. It does not look at an answer whose
-// request is among the exchanges, because it follows its request.
+// findStrays returns the stored state of the exchanges' lanes, by index.
 func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (map[int]stray, error) {
 	found := make(map[int]stray)
 	var places, lows, highs []int
 	var lanes []uuid.UUID
 	var bases [][]byte
-	type end struct {
-		lane uuid.UUID
-		head conversation.Hash
-	}
-	asked := make(map[end]bool, len(updates))
 	for i := range updates {
 		one := &updates[i]
 		if !one.HasHead() {
 			continue
 		}
-		its := end{one.Lane, one.Head}
-		if len(one.Links) == 0 && asked[its] {
-			continue
-		}
-		asked[its] = true
 		var base []byte
 		if one.Parent == uuid.Nil || one.First() > one.ForkAt { // otherwise the end belongs to its parent
-			base = one.Head[:]
-			if len(one.Links) > 0 {
-				base = one.Links[0][:]
-			}
+			hash := one.Base()
+			base = hash[:]
 		}
 		high := one.Position
 		if len(one.Links) == 0 {
