@@ -138,18 +138,19 @@ func OtherTrigger(trigger string) string {
 	return TriggerBreakEven
 }
 
-// leastShare bounds PreserveTokens as a share of the part that can change. Otherwise each
-// compaction in a small window would free little.
+// leastShare bounds PreserveTokens as a share of the limit. Otherwise each compaction in a small
+// window would free little.
 const leastShare = 0.4
 
 // Goal returns the size that an epoch compresses down to. fixed is the part of the limit before the
 // conversation, newest is PreserveTokens, all in the same unit. It is CompressTo of the part that
-// can change, or PreserveTokens if that is more. It is less if either would leave less room below
-// the target than twice MinClear, but it never takes more than half of that room.
+// can change, or PreserveTokens if that is more. It is less if either would leave less room than twice
+// MinClear below the target's share of that part, or than MinClear below the target, but it never
+// takes more than half of the room below the target.
 func (c Config) Goal(limit, fixed, newest float64) float64 {
 	high, free := c.TargetUtilization*limit, limit-fixed
-	room := max(high-fixed-2*c.MinClear*free, (high-fixed)/2, 0)
-	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*free)), room)
+	room := max(min(c.TargetUtilization*free-2*c.MinClear*free, high-fixed-c.MinClear*free), (high-fixed)/2, 0)
+	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*limit)), room)
 }
 
 // WarnsAfter returns the number of epochs after which a lane shows a warning; 0 disables it.

@@ -121,7 +121,7 @@ func TestWhatWasFoldedFirstIsLeftOut(t *testing.T) {
 	t.Parallel()
 
 	c := manyTasks(600)
-	c.system = words(7_350)
+	c.system = words(7_500)
 	lane := newLane(t, 8_000)
 	exchange, sealed := send(t, lane, c.body())
 
@@ -191,5 +191,22 @@ func TestAPlanThatCannotHelpIsCheap(t *testing.T) {
 	wants(t, exchange, "target_unreachable", "")
 	if exchange.Report.Compression != pipeline.Unreachable || lane.Epochs != 0 || calls != 0 {
 		t.Errorf("%d epochs, %d messages counted: %+v", lane.Epochs, calls, exchange.Report)
+	}
+}
+
+// Larger blocks keep the outline of many turns within its bound, so a plan must not shorten other turns
+// as if each block had only a few.
+func TestTheOutlineOfManyTurnsCostsNoNewerTurns(t *testing.T) {
+	t.Parallel()
+
+	c := (&talk{}).user("Please tidy the repository.")
+	for i := range 1000 {
+		c.run(fmt.Sprintf("make check%d", i), words(60)+"\nPASS")
+	}
+	lane := newLane(t, 64_000, byDefault, func(config *ipc.Config) { config.PreserveTokens = 0 })
+	exchange, _ := send(t, lane, c.body())
+
+	if report := exchange.Report; report.After < 7_000 || report.After > 9_600 {
+		t.Errorf("%d tokens for a goal of 9,600, levels %v", report.After, report.Levels)
 	}
 }

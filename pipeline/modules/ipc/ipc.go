@@ -75,6 +75,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		skip(draft, "archive_off")
 		return draft, nil
 	}
+	if why == atTarget && isWarm(exchange) && isTooSoon(exchange, size) {
+		skip(draft, costGate)
+		return draft, nil
+	}
 	if reason := held(exchange, size, why); reason != "" {
 		reportHeld(draft, size, why, reason)
 		return draft, nil

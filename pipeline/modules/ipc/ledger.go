@@ -14,8 +14,8 @@ import (
 // front of the model however often their turns are folded, and must not fill a small window.
 const (
 	ledgerTokens   = 3000 // o200k: some 80 changed files and the user's orders
-	ledgerShare    = 0.07 // of the prompt's limit,
-	smallShare     = 0.05 // or of a limit below smallWindow, where the newest turns take most of it
+	ledgerShare    = 0.07 // of the part that can change,
+	smallShare     = 0.05 // or of a part below smallWindow, where the newest turns take most of it
 	smallWindow    = 20_000
 	smallestLedger = 60 // o200k tokens below which a block is not worth it
 )
@@ -148,11 +148,11 @@ func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
 
 // ledgerBudget returns how many o200k tokens the ledger's block may have.
 func (o *opening) ledgerBudget() int {
-	share := ledgerShare
-	if o.budget.limit < smallWindow {
+	share, free := ledgerShare, o.budget.limit-o.budget.fixed
+	if free < smallWindow {
 		share = smallShare
 	}
-	budget := min(ledgerTokens, int(share*float64(o.budget.limit)))
+	budget := min(ledgerTokens, int(share*float64(free)))
 	if budget < smallestLedger {
 		return 0
 	}

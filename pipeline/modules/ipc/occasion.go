@@ -67,6 +67,16 @@ func isWarm(exchange *pipeline.View) bool {
 	return !exchange.Heat.Cold(exchange.Now, exchange.Request.Model)
 }
 
+// isTooSoon reports whether an epoch of a prompt of size tokens above its target would free so little
+// that the next one would follow soon, because system prompt and tools take much of the window. Such a
+// prompt may grow until an epoch frees half of the target's share of the part that can change, but at
+// most to the target's share of that part. An epoch that can't reach its target isn't put off.
+func isTooSoon(exchange *pipeline.View, size int) bool {
+	b := measure(exchange, size)
+	share := configOf(exchange).TargetUtilization * float64(b.limit-b.fixed)
+	return b.goal+b.worth <= b.high && float64(b.now) < min(float64(b.goal)+share/2, float64(b.fixed)+share)
+}
+
 // reason returns the reason of an epoch made on the occasion.
 func (o occasion) reason() string {
 	switch o {

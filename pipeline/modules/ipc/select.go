@@ -14,13 +14,14 @@ type selection struct {
 	lines   *lines
 	opening *opening
 
-	total   int         // size of the planned prompt without the frames of records
-	sizes   map[int]int // size of the L3 lines of each block of blockTurns, by its first turn
-	tail    int         // turns before the tail
-	room    int         // o200k tokens that a compaction leaves of the part that can change
-	worths  []worth     // of the turns; nil until computed
-	isSpare []bool      // turns without the newest view of a file
-	summary *written    // the model's summary of the first turns; nil if absent
+	total   int            // size of the planned prompt without the frames of records
+	sizes   map[int]lineOf // sizes of the L3 lines of each block of blockTurns, by its first turn
+	outline int            // size of all L3 lines without typed messages
+	tail    int            // turns before the tail
+	room    int            // o200k tokens that a compaction leaves of the part that can change
+	worths  []worth        // of the turns; nil until computed
+	isSpare []bool         // turns without the newest view of a file
+	summary *written       // the model's summary of the first turns; nil if absent
 }
 
 // reset puts every turn back to the level it has in the current projection.
@@ -37,7 +38,7 @@ func (s *selection) reset() error {
 		}
 		s.total += size
 	}
-	s.sizes = map[int]int{}
+	s.sizes, s.outline = map[int]lineOf{}, 0
 	for i, first := range s.lines.firstsOf(blockTurns) {
 		if i != first {
 			continue
@@ -147,12 +148,13 @@ func (s *selection) weighLedger() error {
 		return nil
 	}
 	block, err := s.opening.block(s.history.turns[:s.tail], 0)
-	s.sizes[ledgerLine] = block.size
+	s.sizes[ledgerLine] = lineOf{size: block.size}
 	s.total += block.size
 	return err
 }
 
-// weighLine counts the L3 lines of the block that begins with a turn again.
+// weighLine counts the L3 lines of the block that begins with a turn again. The renderer makes blocks
+// larger until all lines fit their bound, so more than that doesn't count.
 func (s *selection) weighLine(block int) error {
 	firsts, end := s.lines.firstsOf(blockTurns), block
 	for end < len(firsts) && firsts[end] == block {
@@ -167,11 +169,13 @@ func (s *selection) weighLine(block int) error {
 			return err
 		}
 	}
-	size := 0
+	var now lineOf
 	for _, line := range s.lines.foldedLines(turns, blockTurns) {
-		size += line.size
+		now.size, now.typed = now.size+line.size, now.typed+line.typed
 	}
-	s.total += size - s.sizes[block]
-	s.sizes[block] = size
+	before, outline := s.sizes[block], s.outline
+	s.outline += now.size - now.typed - (before.size - before.typed)
+	s.total += now.typed - before.typed + min(s.outline, s.lines.blockTokens) - min(outline, s.lines.blockTokens)
+	s.sizes[block] = now
 	return nil
 }

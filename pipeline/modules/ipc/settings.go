@@ -76,7 +76,7 @@ func limits() []pipeline.Setting {
 			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1", Hint: "A higher value keeps more turns word for word and frees less.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveTokens }, 0, 1_000_000, pipeline.Setting{
-			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Applies if it keeps more than the number of turns does. Output other than files is cut first. Each compaction leaves at least this much, or 40% of the changeable part in a small window.",
+			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Applies if it keeps more than the number of turns does. Output other than files is cut first. Each compaction leaves at least this much, or 40% of the limit in a small window.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
 			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",

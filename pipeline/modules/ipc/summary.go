@@ -73,7 +73,7 @@ func (p *planner) written(turns []*turn, text string, covers int) (*written, err
 		planned += size - t.front
 		if block := p.selection.lines.firstsOf(blockTurns)[t.index]; t.level == 3 && !blocks[block] {
 			blocks[block] = true
-			planned += p.selection.sizes[block]
+			planned += p.selection.sizes[block].size
 		}
 		if i == 0 || t.verbatim > t.From || turns[i-1].index != t.index-1 {
 			run = 0

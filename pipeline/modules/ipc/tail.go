@@ -31,8 +31,9 @@ type tails struct {
 func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 	bounds := []int{(s.budget.goal + s.budget.high) / 2, s.budget.high - s.budget.worth, s.budget.high}
 	steps := s.steps()
-	chosen := len(steps) - 1
-	best := len(bounds)
+	last := len(steps) - 1
+	var chosen tail
+	isLast, best := true, len(bounds)
 	for i, step := range steps {
 		if err := s.selection.reset(); err != nil {
 			return nil, err
@@ -41,16 +42,15 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 		if err != nil {
 			return nil, err
 		}
-		goal, err := s.goal(tail)
-		if err != nil {
+		if err := s.selection.raise(ctx, tail, tail.goal); err != nil {
 			return nil, err
 		}
-		if err := s.selection.raise(ctx, tail, goal); err != nil {
-			return nil, err
+		if i == last && best == len(bounds) {
+			chosen = tail
 		}
 		for rank, bound := range bounds[:best] {
 			if s.selection.total <= bound {
-				chosen, best = i, rank
+				chosen, isLast, best = tail, i == last, rank
 				break
 			}
 		}
@@ -58,30 +58,25 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 			break
 		}
 	}
-	projection, err := s.reach(ctx, steps[chosen])
-	last := len(steps) - 1
-	if err != nil || chosen == last || s.history.exchange.Estimate(projection) <= s.budget.high {
+	projection, err := s.reach(ctx, chosen)
+	if err != nil || isLast || s.history.exchange.Estimate(projection) <= s.budget.high {
 		return projection, err
 	}
-	return s.reach(ctx, steps[last]) // the frames of records were too large
+	shortest, err := s.tail(steps[last])
+	if err != nil {
+		return nil, err
+	}
+	return s.reach(ctx, shortest) // the frames of records were too large
 }
 
 // reach renders the plan for a tail. The plan's size lacks the frames of records. If they make it
 // miss its goal, reach lowers the goal by their size and tries again.
-func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, error) {
+func (s *tails) reach(ctx context.Context, tail tail) (*session.Projection, error) {
 	const attempts = 3
-	tail, err := s.tail(kept)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.selection.reset(); err != nil {
 		return nil, err
 	}
-	wanted, err := s.goal(tail)
-	if err != nil {
-		return nil, err
-	}
-	goal := wanted
+	goal := tail.goal
 	for attempt := 1; ; attempt++ {
 		if err := s.selection.raise(ctx, tail, goal); err != nil {
 			return nil, err
@@ -91,10 +86,10 @@ func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, erro
 			return nil, err
 		}
 		exact := s.history.exchange.Estimate(projection)
-		if exact <= wanted || s.selection.total > goal || attempt == attempts {
+		if exact <= tail.goal || s.selection.total > goal || attempt == attempts {
 			return projection, nil
 		}
-		goal = s.selection.total - (exact - wanted)
+		goal = s.selection.total - (exact - tail.goal)
 	}
 }
 
@@ -153,6 +148,7 @@ type tail struct {
 	first int   // index of the first turn
 	whole int   // index of the first one that stays whole
 	cut   []int // turns in it that go to L1, the oldest last
+	goal  int   // the size to compress down to with it
 }
 
 // tail returns the turns that stay unchanged: the step's number of turns, or those that hold its
@@ -186,5 +182,7 @@ func (s *tails) tail(kept step) (tail, error) {
 			found.whole = t.index
 		}
 	}
-	return found, nil
+	goal, err := s.goal(found)
+	found.goal = goal
+	return found, err
 }

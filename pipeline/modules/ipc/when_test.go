@@ -444,3 +444,40 @@ func TestWhatWasTypedBeforeIsCompactedOnceSomethingNewerIs(t *testing.T) {
 		t.Errorf("small messages were typed, and it was tried %d times", u.attempts.Fruitless)
 	}
 }
+
+// Behind a large system prompt, a compaction at the target would free little and be followed by the
+// next one soon, so a warm prompt may grow further.
+func TestAWarmPromptBehindALargeFixedPartMayGrow(t *testing.T) {
+	t.Parallel()
+
+	for name, c := range map[string]struct {
+		turns  int
+		pause  time.Duration
+		reason string
+	}{
+		"warm":            {185, time.Minute, ""},
+		"cold":            {185, 6 * time.Minute, "target"},
+		"it frees enough": {220, time.Minute, "target"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUsed(t, 60_000, byDefault)
+			talk := (&talk{system: words(24_000)}).user("Please tidy the repository.")
+			for i := range c.turns {
+				talk.run(fmt.Sprintf("cat file%d.go", i), words(100))
+			}
+			u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Position: len(talk.messages), Model: "claude-sonnet-4-5"}
+
+			exchange := u.send(t, c.pause, talk.run("ls", "ok"))
+
+			if c.reason != "" {
+				wants(t, exchange, "completed", c.reason)
+				return
+			}
+			wants(t, exchange, "skipped", "cost_gate")
+			if u.codec.parsed.Load() != 0 || exchange.Report.Before <= exchange.Report.Target {
+				t.Errorf("%d messages were read: %+v", u.codec.parsed.Load(), exchange.Report)
+			}
+		})
+	}
+}
