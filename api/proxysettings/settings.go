@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/singleflight"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/localcache"
@@ -60,6 +62,7 @@ type Cache struct {
 	known      *localcache.Cache[[16]byte, *settings] // by workspace
 	last       *localcache.Cache[[16]byte, *settings] // fallback while the store fails
 	changes    localcache.Changes
+	loading    singleflight.Group // by workspace and number of changes
 }
 
 // settings holds the settings of one workspace, ready for use.
@@ -301,7 +304,7 @@ func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model 
 }
 
 // of returns a workspace's settings. While they can't be read, the previous ones stay valid, so that requests
-// don't fail.
+// don't fail. A request waits only a while for settings that were read before, but reading them goes on.
 func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
 	if settings, known := c.known.Get(workspace); known {
 		return settings, nil
@@ -312,18 +315,42 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 	if known && len(before.keys) > 0 { // settings without a provider key serve few requests
 		patience = againTimeout
 	}
-	loading, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	loaded, err := c.load(loading, workspace)
-	if err != nil {
-		if !known || ctx.Err() != nil {
-			return nil, fmt.Errorf("settings of workspace: %w", err)
-		}
-		c.changes.Keep(changes, func() {
+	var result singleflight.Result
+	select {
+	case result = <-c.loading.DoChan(workspace.String()+strconv.FormatUint(changes, 10), func() (any, error) {
+		return c.read(context.WithoutCancel(ctx), workspace, changes)
+	}):
+	case <-waiting.Done():
+		result.Err = waiting.Err()
+	}
+	if loaded, ok := result.Val.(*settings); ok && result.Err == nil {
+		return loaded, nil
+	}
+	if !known || ctx.Err() != nil {
+		return nil, fmt.Errorf("settings of workspace: %w", result.Err)
+	}
+	c.changes.Keep(changes, func() {
+		if _, isRead := c.known.Get(workspace); !isRead {
 			c.known.Set(workspace, before)
 			c.known.SetExpiresAfter(workspace, againAge)
-		})
-		return before, nil
+		}
+	})
+	return before, nil
+}
+
+// read loads a workspace's settings and keeps them, unless there was a change since.
+func (c *Cache) read(ctx context.Context, workspace tenants.WorkspaceID, changes uint64) (loaded *settings, err error) {
+	defer func() { // in a goroutine of its own, where a panic would end the process
+		if value := recover(); value != nil {
+			loaded, err = nil, fmt.Errorf("read settings: %v", value)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if loaded, err = c.load(ctx, workspace); err != nil {
+		return nil, err
 	}
 	c.changes.Keep(changes, func() {
 		c.last.Set(workspace, loaded)

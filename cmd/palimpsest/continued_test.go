@@ -67,10 +67,13 @@ func TestSessionGoesOnInAnotherClientAsItsContinuation(t *testing.T) {
 	if said := s.does("sessions", "show", made.Session); !strings.Contains(said, "continues session "+from) {
 		t.Errorf("sessions show says %s", said)
 	}
-	page, _ := w.page(http.MethodGet, "/sessions/"+from, nil)
+	if page, _ := w.page(http.MethodGet, "/sessions/"+from, nil); !strings.Contains(page, `href="/sessions/`+from+`/continue"`) {
+		t.Error("the session page does not lead to the ways to continue it")
+	}
+	page, _ := w.page(http.MethodGet, "/sessions/"+from+"/continue", nil)
 	for _, target := range resume.Targets() {
 		if command := "palimpsest resume " + from + " --in " + target.ID; !strings.Contains(page, command+"<") {
-			t.Errorf("the session page does not offer %s", command)
+			t.Errorf("the page Continue does not offer %s", command)
 		}
 	}
 	id := s.does("sessions", "list", "--json", "--client", "codex")
