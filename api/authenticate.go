@@ -13,8 +13,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// authenticate returns the API key of a request. Clients send it as x-api-key, api-key or a bearer token,
-// some in two places at once: one valid key is enough. It notes the key's owner in the event. If the key may
+// authenticate returns the API key of a request. Clients send it as x-api-key, api-key, x-goog-api-key or a
+// bearer token, some in two places at once: one valid key is enough. It notes the key's owner in the event. If the key may
 // not be used from the client's address or for the path, the error is a tenants.Forbidden.
 func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *RequestLog) (_ tenants.APIKey, err error) {
 	ctx, span := spans.Start(ctx, "authenticate")
@@ -78,7 +78,7 @@ func (g *Gate) clientAddress(request *http.Request) string {
 const keyHeader = "X-Palimpsest-Key"
 
 // credentials lists the headers in which clients send their keys.
-var credentials = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
+var credentials = [...]string{"Authorization", "X-Api-Key", "Api-Key", googleKey}
 
 // ownCredential returns the headers with a caller's own credential for the provider, and the credential. Both
 // are empty if our key doesn't come in a header of its own, or comes without another credential.
@@ -116,6 +116,7 @@ func Secrets(header http.Header) []string {
 	}
 	add(header.Get("X-Api-Key"))
 	add(header.Get("Api-Key"))
+	add(header.Get(googleKey))
 	if scheme, secret, ok := strings.Cut(header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
 		add(secret)
 	}

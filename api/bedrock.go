@@ -42,7 +42,10 @@ func (s bedrockServer) run(c echo.Context) error {
 	default:
 		return s.other(c)
 	}
-	body := &platformBody{request: request.Body, encoding: encodingOf(request.Header), isCount: purpose == measure}
+	body := &platformBody{request: request.Body, encoding: encodingOf(request.Header)}
+	if purpose == measure {
+		body.inner = counted
+	}
 	body.added = append(wire.AppendQuote([]byte(`"model":`), model), ',')
 	if operation == "invoke-with-response-stream" {
 		body.added = append(body.added, `"stream":true,`...)

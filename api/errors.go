@@ -135,7 +135,7 @@ func faults() []fault {
 		{upstream.ErrLate, http.StatusGatewayTimeout, "timeout_error", codeLate,
 			"The provider did not begin to answer within the longest wait that its provider key sets. It may still work on the request and charge for it, so an estimate of its cost counts. " + "Raise the wait on the dashboard's Providers page, or leave it empty to wait as long as your client does."},
 		{errNoKey, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
-			"No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."},
+			"No Palimpsest API key was sent. Send it as x-api-key, x-goog-api-key or Authorization: Bearer; create one on the dashboard's API keys page."},
 		{tenants.ErrKeyMalformed, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
 			"This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page. The key of a provider belongs on its Providers page."},
 		{tenants.ErrKeyUnknown, http.StatusUnauthorized, "authentication_error", "invalid_api_key",

@@ -38,8 +38,8 @@ const (
 // answers of all keys, each with the models routed to it; or the other dialect's models if the workspace has
 // no key for this one.
 func (s *Server) models(c echo.Context) error {
-	request, event := s.receive(c, modelsPath)
-	codec := codecFor(request)
+	codec := codecFor(c.Request())
+	request, event := s.receive(c, listOf(codec))
 	defer s.end(request.Context(), event)
 
 	wanted := proxysettings.ProviderOf(codec)
@@ -63,6 +63,12 @@ func (s *Server) models(c echo.Context) error {
 	c.Response().Header().Set("Age", strconv.Itoa(int(s.Now().Sub(list.at).Seconds())))
 	sign(c.Response().Header(), event)
 	return c.Blob(list.status, list.header.Get("Content-Type"), list.body)
+}
+
+// listOf returns the path of the list of models in the API of a format.
+func listOf(codec wire.Codec) string {
+	dialect, _ := upstream.DialectOf(proxysettings.ProviderOf(codec))
+	return dialect.ModelsPath
 }
 
 // lister asks providers for their models.
@@ -252,7 +258,7 @@ func (l lister) targets(request *http.Request, event *RequestLog, admission *adm
 			return nil, err
 		}
 	}
-	model := strings.Trim(strings.TrimPrefix(request.URL.Path, modelsPath), "/")
+	model := strings.Trim(strings.TrimPrefix(strings.TrimPrefix(request.URL.Path, geminiModels), modelsPath), "/")
 	if admission.asked.choice.Key != "" || model != "" {
 		if err := l.gate.route(ctx, event, admission, dialect, func() (string, error) { return model, nil }); err != nil {
 			return nil, err
@@ -323,8 +329,8 @@ func merged(wanted tenants.Provider, keys []proxysettings.Listed, answers []mode
 			if oldest.IsZero() || answers[i].at.Before(oldest) {
 				oldest = answers[i].at
 			}
-			for _, entry := range wire.Elements(wire.Get(answers[i].body, "data")) {
-				if id := wire.Text(entry, "id"); key.Takes(id) && !found[id] {
+			for _, entry := range wire.Elements(shape.entries(answers[i].body)) {
+				if id := shape.id(entry); key.Takes(id) && !found[id] {
 					found[id] = true
 					entries = append(entries, entry)
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"palimpsest/pipeline/wire"
@@ -28,15 +29,30 @@ type modelShape interface {
 
 	// list writes a list of entries.
 	list(entries []json.RawMessage) ([]byte, error)
+
+	// entries returns the entries of a list, id the model of one.
+	entries(list []byte) json.RawMessage
+	id(entry json.RawMessage) string
 }
 
 // shapeOf returns how a provider's API lists models.
 func shapeOf(provider tenants.Provider) modelShape {
-	if provider == tenants.ProviderAnthropic {
+	switch provider {
+	case tenants.ProviderAnthropic:
 		return anthropicModels{}
+	case tenants.ProviderGemini:
+		return geminiModelList{}
+	default:
+		return openAIModels{}
 	}
-	return openAIModels{}
 }
+
+// dataList is the part that Anthropic's and OpenAI's lists share.
+type dataList struct{}
+
+func (dataList) entries(list []byte) json.RawMessage { return wire.Get(list, "data") }
+
+func (dataList) id(entry json.RawMessage) string { return wire.Text(entry, "id") }
 
 // modelsAs returns a provider's list of models, or one model of it, in the shape of
 // another.
@@ -74,7 +90,7 @@ func modelsAs(wanted, from tenants.Provider, body []byte) ([]byte, error) {
 }
 
 // anthropicModels is the shape of https://platform.claude.com/docs/en/api/models-list.
-type anthropicModels struct{}
+type anthropicModels struct{ dataList }
 
 type anthropicModel struct {
 	Type        string    `json:"type"`
@@ -114,7 +130,7 @@ func (anthropicModels) list(entries []json.RawMessage) ([]byte, error) {
 }
 
 // openAIModels is the shape of https://platform.openai.com/docs/api-reference/models/list.
-type openAIModels struct{}
+type openAIModels struct{ dataList }
 
 type openAIModel struct {
 	ID      string `json:"id"`
@@ -146,6 +162,43 @@ func (openAIModels) list(entries []json.RawMessage) ([]byte, error) {
 	}{"list", append([]json.RawMessage{}, entries...)})
 }
 
+// geminiModelList is the shape of https://ai.google.dev/api/models.
+type geminiModelList struct{}
+
+type geminiModel struct {
+	Name        string   `json:"name"`
+	DisplayName string   `json:"displayName"`
+	Methods     []string `json:"supportedGenerationMethods"`
+}
+
+func (geminiModelList) read(entries json.RawMessage) ([]listedModel, error) {
+	var models []geminiModel
+	if err := json.Unmarshal(entries, &models); err != nil {
+		return nil, fmt.Errorf("read Google's models: %w", err)
+	}
+	listed := make([]listedModel, len(models))
+	for i, model := range models {
+		listed[i] = listedModel{ID: strings.TrimPrefix(model.Name, "models/"), Name: model.DisplayName, Owner: "google"}
+	}
+	return listed, nil
+}
+
+func (geminiModelList) entry(model listedModel) (json.RawMessage, error) {
+	return encoded(geminiModel{Name: "models/" + model.ID, DisplayName: model.Name, Methods: []string{"generateContent", "countTokens"}})
+}
+
+func (geminiModelList) list(entries []json.RawMessage) ([]byte, error) {
+	return encoded(struct {
+		Models []json.RawMessage `json:"models"`
+	}{append([]json.RawMessage{}, entries...)})
+}
+
+func (geminiModelList) entries(list []byte) json.RawMessage { return wire.Get(list, "models") }
+
+func (geminiModelList) id(entry json.RawMessage) string {
+	return strings.TrimPrefix(wire.Text(entry, "name"), "models/")
+}
+
 func encoded[T any](value T) ([]byte, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -158,4 +211,5 @@ func encoded[T any](value T) ([]byte, error) {
 var (
 	_ modelShape = anthropicModels{}
 	_ modelShape = openAIModels{}
+	_ modelShape = geminiModelList{}
 )

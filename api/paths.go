@@ -32,6 +32,9 @@ func (s *Server) canonicalPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		asked := c.Request().URL
 		escaped := asked.EscapedPath()
+		if strings.HasPrefix(singleSlashes(escaped), geminiRoot) {
+			moveKey(c.Request())
+		}
 		path := known.canonical(escaped)
 		if !strings.HasPrefix(path, relayed) {
 			asked.Path, asked.RawPath = rewritten(asked, escaped, path)
@@ -53,6 +56,9 @@ func endpointsOf(codecs []wire.Codec) endpoints {
 	paths := endpoints{modelsPath}
 	for _, codec := range codecs {
 		traits := codec.Traits()
+		if traits.Root != "" {
+			continue // geminiServer checks its paths itself
+		}
 		for _, path := range []string{traits.Path, traits.CountPath, traits.CompactPath} {
 			if path != "" {
 				paths = append(paths, path)
@@ -175,7 +181,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	if err := s.route(ctx, event, &admission, dialect, modelAhead(request)); err != nil {
+	if err := s.route(ctx, event, &admission, dialect, modelInPath(request, modelAhead(request))); err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Report.Compression = pipeline.Bypassed

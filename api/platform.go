@@ -34,13 +34,16 @@ func platformIn(ctx context.Context) tenants.Platform {
 	return platform
 }
 
-// platformBody is the body of a request in a cloud's own form with members added at its start. It is read when the
+// platformBody is the body of a request in a cloud's own form, or of an API with a model in its path,
+// with members added at its start. It is read when the
 // request has been admitted.
 type platformBody struct {
 	request  io.ReadCloser
 	encoding string
-	isCount  bool   // the body is inside a request of Amazon Bedrock to count its tokens
 	added    []byte // ends with a comma
+
+	// inner returns the body inside a decoded request; optional.
+	inner func(request io.Reader) (io.Reader, error)
 
 	reader io.Reader
 }
@@ -68,12 +71,13 @@ func (b *platformBody) open() error {
 	if err != nil {
 		return fmt.Errorf("decode body: %w", err)
 	}
-	reader := bufio.NewReader(decoded)
-	if b.isCount {
-		if reader, err = counted(reader); err != nil {
+	plain := io.Reader(decoded)
+	if b.inner != nil {
+		if plain, err = b.inner(decoded); err != nil {
 			return err
 		}
 	}
+	reader := bufio.NewReader(plain)
 	var start []byte
 	for braces := 0; ; {
 		next, err := reader.ReadByte()
@@ -97,7 +101,7 @@ func (b *platformBody) open() error {
 }
 
 // counted returns the body whose tokens a request of Amazon Bedrock counts.
-func counted(request io.Reader) (*bufio.Reader, error) {
+func counted(request io.Reader) (io.Reader, error) {
 	whole, err := io.ReadAll(io.LimitReader(request, 2*maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
@@ -107,5 +111,5 @@ func counted(request io.Reader) (*bufio.Reader, error) {
 	if err != nil || len(body) == 0 {
 		return nil, errors.New("input.invokeModel.body must hold the body of a request in base64; input.converse is not served")
 	}
-	return bufio.NewReader(bytes.NewReader(body)), nil
+	return bytes.NewReader(body), nil
 }

@@ -100,7 +100,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 
 // mayEnd reports whether a read of a stream may hold the last event that clients wait for.
 func mayEnd(chunk []byte) bool {
-	for _, last := range []string{"message_stop", "[DONE]", "response.completed", "response.incomplete", "response.failed"} {
+	for _, last := range []string{"message_stop", "[DONE]", "response.completed", "response.incomplete", "response.failed", `"finishReason"`} {
 		if bytes.Contains(chunk, []byte(last)) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -22,8 +23,11 @@ func (s *Server) Register(e *echo.Echo) {
 		return func(c echo.Context) error { return s.Origins.serve(c, next) }
 	}, s.canonicalPath)
 	for _, codec := range formats.All() {
-		s.registerFormat(e, codec)
+		if codec.Traits().Root == "" {
+			s.registerFormat(e, codec)
+		}
 	}
+	geminiServer{s}.register(e)
 	e.GET(modelsPath, s.models)
 	e.GET(modelsPath+"/*", s.models)
 	e.GET("/v1/pipeline", s.pipeline)
@@ -62,7 +66,8 @@ func codecFor(request *http.Request) wire.Codec {
 		return anthropic.New()
 	}
 	for _, codec := range formats.All() {
-		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {
+		root := cmp.Or(codec.Traits().Root, codec.Traits().Path)
+		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, root) {
 			return codec
 		}
 	}

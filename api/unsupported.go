@@ -23,7 +23,7 @@ type platform struct {
 }
 
 // supported is advice for a client of another platform.
-const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions) and OpenAI Responses (/v1/responses). Set the client up for one of these; docs/clients.md says how."
+const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions), OpenAI Responses (/v1/responses) and the Gemini API (/v1beta/models/MODEL:generateContent). Set the client up for one of these; docs/clients.md says how."
 
 func platforms() []platform {
 	// At 404, Claude Code takes the model for missing, tries all others it knows, and does not show the
@@ -31,7 +31,7 @@ func platforms() []platform {
 	const badRequest = http.StatusBadRequest
 	return []platform{
 		{name: "This API of Google Vertex AI", paths: []string{"/projects", "/v1beta1/projects/*", "/publishers/*"}, status: badRequest, errors: vertexError},
-		{name: "the Gemini API", paths: []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, status: badRequest, errors: googleError},
+		{name: "This version of the Gemini API", paths: []string{"/v1alpha/*", "/v1beta1/*"}, status: badRequest, errors: googleError, instead: "Palimpsest serves /v1beta/models/MODEL:generateContent. Set the client's API version to v1beta."},
 		{name: "Azure OpenAI below /openai/deployments", paths: []string{"/openai/deployments/*", "/deployments/*"}, status: http.StatusNotFound, errors: openAIError},
 		{name: "Ollama", paths: []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, status: http.StatusNotFound, errors: ollamaError},
 	}

@@ -8,19 +8,16 @@ import (
 	"testing"
 )
 
-// Clients of Gemini, of Google's own models and others: nothing of what
+// Clients of Google's own models and others: nothing of what
 // they send reaches a provider, and each reads an error in the shape that it knows.
 func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	p := setup(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	for _, test := range []struct{ path, platform, shape string }{
-		{"/v1beta/models/gemini-3-pro:generateContent", "the Gemini API", googleShape},
-		{"/v1beta/models", "the Gemini API", googleShape},
 		{"/openai/deployments/gpt/chat/completions?api-version=2026-01-01", "Azure OpenAI below /openai/deployments", openAIShape},
 		{"/api/generate", "Ollama", ollamaShape},
 		{"/api/tags", "Ollama", ollamaShape},
-		{"/v1/v1beta/models/g:generateContent", "the Gemini API", googleShape},
 		{"/v1/v1beta1/projects/p/x", "This API of Google Vertex AI", vertexShape},
 		{"/v1/publishers/google/models/g:generateContent", "This API of Google Vertex AI", vertexShape},
 		{"/v1/projects", "This API of Google Vertex AI", vertexShape},

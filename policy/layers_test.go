@@ -208,7 +208,7 @@ func TestNoProductionFileImportsTestSupport(t *testing.T) {
 func TestOnlyCodecsAskWhichFormatTheyHave(t *testing.T) {
 	t.Parallel()
 
-	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses)\b`)
+	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses|Gemini)\b`)
 	for _, source := range sources(t) {
 		if source.Test || isTestSupport(source.Folder) || within(source.Folder, "pipeline/wire") {
 			continue

@@ -21,7 +21,7 @@ type Preset struct {
 	ID       string
 	Title    string
 	Provider Provider // dialect of its requests
-	Both     bool     // it accepts the other dialect too
+	Both     bool     // it accepts Anthropic's dialect and OpenAI's
 	Platform Platform // its requests have another form than its dialect's
 	BaseURL  string   // "" for the dialect's own; words in capitals are placeholders
 	Auth     Auth
@@ -34,10 +34,11 @@ type Preset struct {
 	Hint     string   // instructions for the user; optional
 }
 
-// Presets returns the known providers. The first two define the dialects that the others speak. Sources:
+// Presets returns the known providers. The first three define the dialects that the others speak. Sources:
 //
 //   - Anthropic: https://docs.anthropic.com/en/api/overview (x-api-key)
 //   - OpenAI: https://platform.openai.com/docs/api-reference/authentication (bearer token)
+//   - Google Gemini: https://ai.google.dev/api (x-goog-api-key)
 //   - Azure OpenAI: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
 //     (the v1 API at https://RESOURCE.openai.azure.com/openai/v1/, header api-key, no
 //     api-version); before it, a path for each deployment and ?api-version=:
@@ -62,6 +63,7 @@ func Presets() []Preset {
 	return []Preset{
 		{ID: "anthropic", Title: "Anthropic", Provider: ProviderAnthropic},
 		{ID: "openai", Title: "OpenAI", Provider: ProviderOpenAI},
+		{ID: "gemini", Title: "Google Gemini", Provider: ProviderGemini},
 		{ID: "azure", Title: "Azure OpenAI", Provider: ProviderOpenAI, BaseURL: "https://RESOURCE.openai.azure.com/openai/v1", Auth: AuthAPIKey,
 			Auths: []Auth{AuthAPIKey, AuthEntra, AuthBearer},
 			Hint:  "Put your resource’s name for RESOURCE. Models are the names of your deployments."},

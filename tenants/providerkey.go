@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Provider is a dialect, named after the provider that introduced it: "anthropic", "openai". A compatible API
+// Provider is a dialect, named after the provider that introduced it: "anthropic", "openai", "gemini". A compatible API
 // at another base URL has the provider of its dialect.
 type Provider string
 
@@ -18,10 +18,11 @@ type Provider string
 const (
 	ProviderAnthropic Provider = "anthropic"
 	ProviderOpenAI    Provider = "openai"
+	ProviderGemini    Provider = "gemini"
 )
 
 // Providers returns all dialects of provider keys.
-func Providers() []Provider { return []Provider{ProviderAnthropic, ProviderOpenAI} }
+func Providers() []Provider { return []Provider{ProviderAnthropic, ProviderOpenAI, ProviderGemini} }
 
 // IsKnown reports whether the provider is one of Providers.
 func (p Provider) IsKnown() bool { return slices.Contains(Providers(), p) }
@@ -39,10 +40,12 @@ type Auth string
 
 // The ways to send a key.
 const (
-	AuthUsual   Auth = ""          // the dialect's default: x-api-key for Anthropic's, a bearer token for OpenAI's
+	AuthUsual   Auth = ""          // the dialect's default: x-api-key for Anthropic's, a bearer token for OpenAI's, x-goog-api-key for Gemini's
 	AuthBearer  Auth = "bearer"    // Authorization: Bearer KEY
 	AuthXAPIKey Auth = "x-api-key" // X-Api-Key: KEY
 	AuthAPIKey  Auth = "api-key"   // Api-Key: KEY, for Azure
+
+	AuthGoogAPIKey Auth = "x-goog-api-key" // X-Goog-Api-Key: KEY
 
 	// AuthSigV4 signs each request with an AWS access key, see AWSKey.
 	AuthSigV4 Auth = "sigv4"
@@ -65,7 +68,7 @@ type ProviderKey struct {
 	ID        uuid.UUID
 	Workspace WorkspaceID
 	Provider  Provider // dialect of its requests
-	Both      bool     // it takes requests in the other dialect too
+	Both      bool     // it takes requests of Anthropic's and of OpenAI's dialect
 	Preset    string   // id of the Preset that it was made from; optional
 	Name      string
 	BaseURL   string // empty: the provider's own
@@ -110,7 +113,9 @@ type ProviderKeyCheck struct {
 }
 
 // Speaks reports whether a key accepts requests in a dialect.
-func (k ProviderKey) Speaks(dialect Provider) bool { return k.Both || k.Provider == dialect }
+func (k ProviderKey) Speaks(dialect Provider) bool {
+	return k.Provider == dialect || k.Both && dialect != ProviderGemini
+}
 
 // Platform returns the platform that a key is for; "" for the provider's own API.
 func (k ProviderKey) Platform() Platform { return k.MadeFrom().Platform }
@@ -125,7 +130,7 @@ func (k ProviderKey) MadeFrom() Preset {
 func (k ProviderKey) Dialects() []Provider {
 	dialects := []Provider{k.Provider}
 	for _, other := range Providers() {
-		if k.Both && other != k.Provider {
+		if other != k.Provider && k.Speaks(other) {
 			dialects = append(dialects, other)
 		}
 	}

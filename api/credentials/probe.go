@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -76,10 +77,9 @@ func (s *Service) probe(ctx context.Context, key tenants.ProviderKey) (tenants.P
 // models requests the provider's list of models. The status is 0 without an answer.
 func (s *Service) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
 	header := http.Header{"Accept": {"application/json"}}
-	if dialect, known := upstream.DialectOf(key.Provider); known {
-		dialect.AddTo(header)
-	}
-	return s.ask(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header}, upstream.TargetOf(key, key.Provider, secret, ""))
+	dialect, _ := upstream.DialectOf(key.Provider)
+	dialect.AddTo(header)
+	return s.ask(ctx, upstream.Request{Method: http.MethodGet, Path: dialect.ModelsPath, Header: header}, upstream.TargetOf(key, key.Provider, secret, ""))
 }
 
 // count has the provider count the tokens of a word, for providers without a list of models.
@@ -115,6 +115,7 @@ func (s *Service) ask(ctx context.Context, asked upstream.Request, target upstre
 // answered is an answer to a test.
 type answered struct {
 	Data   []json.RawMessage `json:"data"`
+	Models []json.RawMessage `json:"models"` // of Google's Gemini API
 	Tokens int               `json:"input_tokens"`
 	Error  struct {
 		Message string `json:"message"`
@@ -149,14 +150,16 @@ func judged(status int, body []byte, err error) tenants.ProviderKeyTest {
 		outcome.Problem = unreachable(err)
 	case status == http.StatusForbidden && strings.Contains(answer.Message, "not authorized to perform"):
 		outcome.Problem = "The key is valid, but may not list models. Allow it bedrock:ListInferenceProfiles to test it."
+	case status == http.StatusBadRequest && bytes.Contains(body, []byte("API_KEY_INVALID")): // of Google
+		outcome.Problem = "The provider does not know this key. Replace it."
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		outcome.Problem = fmt.Sprintf("The provider refuses this key with %d. Replace it.", status)
 	case status != http.StatusOK:
 		outcome.Problem = strings.TrimSpace(fmt.Sprintf("The provider answered %d %s", status, http.StatusText(status))) + "."
-	case unreadable || answer.Data == nil:
+	case unreadable || answer.Data == nil && answer.Models == nil:
 		outcome.Problem = "The answer is no list of models. Check the base URL."
 	default:
-		outcome.OK, outcome.Models = true, len(answer.Data)
+		outcome.OK, outcome.Models = true, len(answer.Data)+len(answer.Models)
 		return outcome
 	}
 	outcome.Said = cmp.Or(answer.Error.Message, answer.Message)

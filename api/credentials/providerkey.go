@@ -203,7 +203,7 @@ func checkAuth(key tenants.ProviderKey) error {
 	preset := key.MadeFrom()
 	possible := preset.Auths
 	if len(possible) == 0 {
-		possible = []tenants.Auth{tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey}
+		possible = []tenants.Auth{tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey, tenants.AuthGoogAPIKey}
 	}
 	hasNeeded := slices.ContainsFunc(key.Headers, func(header tenants.Header) bool {
 		return strings.EqualFold(header.Name, preset.Needs) && strings.TrimSpace(header.Value) != ""
@@ -212,7 +212,9 @@ func checkAuth(key tenants.ProviderKey) error {
 	case !slices.Contains(possible, key.Auth) && len(preset.Auths) > 0:
 		return tenants.Invalid{Field: "auth", Message: "must be one of " + joined(possible) + " for " + preset.Title}
 	case !slices.Contains(possible, key.Auth):
-		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
+		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key, api-key or x-goog-api-key; empty: as the dialect has it"}
+	case key.Provider == tenants.ProviderGemini && key.Both:
+		return tenants.Invalid{Field: "dialects", Message: "must be gemini alone; add another key for Google's OpenAI-compatible API, with provider openai and its base_url"}
 	case preset.Platform != "" && key.Both:
 		return tenants.Invalid{Field: "dialects", Message: "must be anthropic alone, because " + preset.Title + " takes Claude's requests in that format"}
 	case preset.Needs != "" && !hasNeeded:

@@ -2,12 +2,14 @@ package failover
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
@@ -39,12 +41,12 @@ func OfError(err error) (_ Failure, ok bool) {
 // is the decoded beginning of its body, if it is an error.
 func OfAnswer(response *http.Response, head []byte, now time.Time) (failure Failure, ok bool) {
 	status := response.StatusCode
-	failure = Failure{Reason: strconv.Itoa(status), Wait: retryAfter(response.Header, now)}
+	failure = Failure{Reason: strconv.Itoa(status), Wait: cmp.Or(retryAfter(response.Header, now), retryDelay(head))}
 	if _, isLong := wire.ReadOverflow(status, head); isLong {
 		return Failure{}, false
 	}
 	switch {
-	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, hasNoCredit(head):
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, hasNoCredit(head), isUnknownKey(head):
 		failure.IsRefused, failure.Wait = true, 0
 		return failure, true
 	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
@@ -60,10 +62,27 @@ func hasNoCredit(head []byte) bool {
 	return bytes.Contains(head, []byte(`"insufficient_quota"`)) || bytes.Contains(head, []byte("credit balance is too low"))
 }
 
+// isUnknownKey reports whether an error says that the key is not valid, which Google does with status 400.
+func isUnknownKey(head []byte) bool { return bytes.Contains(head, []byte(`"API_KEY_INVALID"`)) }
+
+// delay matches the wait in an error of Google (google.rpc.RetryInfo).
+var delay = expression.New(`"retryDelay"\s*:\s*"([0-9.]+s)"`)
+
+// retryDelay returns the wait that an error of Google requests; 0 if absent.
+func retryDelay(head []byte) time.Duration {
+	found := delay.Compiled().FindSubmatch(head)
+	if found == nil {
+		return 0
+	}
+	wait, _ := time.ParseDuration(string(found[1]))
+	return wait
+}
+
 // InStream returns why a stream that began with an error is a failure of its key; ok is false if it isn't.
 func InStream(kind string) (_ Failure, ok bool) {
 	switch kind {
-	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded", "service_unavailable":
+	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded", "service_unavailable",
+		"UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "DEADLINE_EXCEEDED": // of Google
 		return Failure{Reason: kind}, true
 	default:
 		return Failure{}, false

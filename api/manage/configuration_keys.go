@@ -220,7 +220,7 @@ func (i *configImport) providerFrom(item configMember, members []configMember) (
 			take(&i.configReader, member, &asked)
 		}
 	}
-	change, err = asked.change()
+	change, err = asked.change(sent.Provider == tenants.ProviderGemini)
 	return change, sent, i.refused(item.place, err)
 }
 

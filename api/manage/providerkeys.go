@@ -2,6 +2,7 @@ package manage
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -136,7 +137,7 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 	if err != nil {
 		return err
 	}
-	both, err := bothOf(asked.Dialects)
+	both, err := bothOf(asked.Dialects, asked.Provider == tenants.ProviderGemini)
 	if err != nil {
 		return err
 	}
@@ -155,12 +156,13 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 	return c.JSON(http.StatusCreated, providerKeyOf(key))
 }
 
-// bothOf reports whether dialects contains both of them.
-func bothOf(dialects []tenants.Provider) (bool, error) {
+// bothOf reports whether the dialects of a key contain both Anthropic's and OpenAI's. Keys of Gemini have no other
+// dialect than their own.
+func bothOf(dialects []tenants.Provider, isGemini bool) (bool, error) {
 	seen := map[tenants.Provider]bool{}
 	for _, dialect := range dialects {
-		if !dialect.IsKnown() {
-			return false, tenants.Invalid{Field: "dialects", Message: "must be anthropic, openai or both"}
+		if !dialect.IsKnown() || (dialect == tenants.ProviderGemini) != isGemini {
+			return false, tenants.Invalid{Field: "dialects", Message: "must be anthropic, openai or both, and gemini for a key of Google Gemini"}
 		}
 		seen[dialect] = true
 	}
@@ -185,7 +187,15 @@ func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.
 	if err != nil {
 		return err
 	}
-	change, err := asked.change()
+	isGemini := false
+	if asked.Dialects != nil {
+		keys, err := h.keys.ProviderKeys(c.Request().Context(), who.workspace)
+		if err != nil {
+			return err
+		}
+		isGemini = slices.ContainsFunc(keys, func(key tenants.ProviderKey) bool { return key.ID == id && key.Provider == tenants.ProviderGemini })
+	}
+	change, err := asked.change(isGemini)
 	if err != nil {
 		return err
 	}
@@ -197,10 +207,10 @@ func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.
 }
 
 // change returns the change of a key. The error is a tenants.Invalid.
-func (c changedProviderKey) change() (tenants.ProviderKeyChange, error) {
+func (c changedProviderKey) change(isGemini bool) (tenants.ProviderKeyChange, error) {
 	change := tenants.ProviderKeyChange{Name: c.Name, Auth: c.Auth, Headers: c.Headers, Models: c.Models, Order: c.Order, Default: c.Default}
 	if c.Dialects != nil {
-		both, err := bothOf(*c.Dialects)
+		both, err := bothOf(*c.Dialects, isGemini)
 		if err != nil {
 			return change, err
 		}

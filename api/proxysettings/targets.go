@@ -137,15 +137,18 @@ func (s *settings) looksAtModels() bool {
 }
 
 // DialectFor returns the dialect for a request that could use more than one: the wanted one, unless only keys
-// of another exist.
+// of another exist. The Gemini API shares no path with the others.
 func (c *Cache) DialectFor(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.Provider) (tenants.Provider, error) {
+	if wanted == tenants.ProviderGemini {
+		return wanted, nil
+	}
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
 		return "", err
 	}
 	other := wanted
 	for _, key := range settings.keys {
-		if key.Disabled {
+		if key.Disabled || key.Provider == tenants.ProviderGemini {
 			continue
 		}
 		if key.Speaks(wanted) {

@@ -14,6 +14,9 @@ type Dialect struct {
 	// Header is for our own requests, because they have no client that sets a version.
 	Header map[string]string
 
+	// ModelsPath is the path of the list of models, ModelsList the member of its answer that holds them.
+	ModelsPath, ModelsList string
+
 	// ModelsQuery requests the whole list of models at once; "" if the list has no pages.
 	ModelsQuery string
 }
@@ -24,10 +27,15 @@ func DialectOf(provider tenants.Provider) (dialect Dialect, known bool) {
 	case tenants.ProviderAnthropic:
 		return Dialect{
 			BaseURL: "https://api.anthropic.com", Auth: tenants.AuthXAPIKey,
-			Header: map[string]string{"Anthropic-Version": "2023-06-01"}, ModelsQuery: "limit=1000",
+			Header: map[string]string{"Anthropic-Version": "2023-06-01"}, ModelsPath: "/v1/models", ModelsList: "data", ModelsQuery: "limit=1000",
 		}, true
 	case tenants.ProviderOpenAI:
-		return Dialect{BaseURL: "https://api.openai.com", Auth: tenants.AuthBearer}, true
+		return Dialect{BaseURL: "https://api.openai.com", Auth: tenants.AuthBearer, ModelsPath: "/v1/models", ModelsList: "data"}, true
+	case tenants.ProviderGemini:
+		return Dialect{
+			BaseURL: "https://generativelanguage.googleapis.com", Auth: tenants.AuthGoogAPIKey,
+			ModelsPath: "/v1beta/models", ModelsList: "models", ModelsQuery: "pageSize=1000",
+		}, true
 	default:
 		return Dialect{}, false
 	}

@@ -24,7 +24,7 @@ var hopByHop = [...]string{
 // about the client's network, and headers that make servers take another method or path than the request's.
 var ours = [...]string{
 	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url",
-	"Authorization", "X-Api-Key", "Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
+	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Provider-Key", "X-Prxy-Pipe", "Cookie",
 	"Host", "Content-Length", "Content-Encoding", "Accept-Encoding", "Expect",
 	"Forwarded", "X-Real-Ip", "Via", "True-Client-Ip", "Cf-Connecting-Ip", "Baggage",
 }
@@ -116,6 +116,8 @@ func authorize(header http.Header, target Target) {
 		header.Set("X-Api-Key", target.Key)
 	case tenants.AuthAPIKey:
 		header.Set("Api-Key", target.Key)
+	case tenants.AuthGoogAPIKey:
+		header.Set("X-Goog-Api-Key", target.Key)
 	case tenants.AuthSigV4: // sign adds the signature
 	case tenants.AuthGoogle, tenants.AuthEntra: // never sent themselves
 	case tenants.AuthUsual, tenants.AuthBearer:

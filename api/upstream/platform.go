@@ -6,7 +6,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// platform is a cloud that offers another provider's models. It stands between a provider key and the wire
+// platform is a cloud that offers another provider's models, or an API that has parts of a request in its path. It
+// stands between a provider key and the wire
 // format: the pipeline writes requests and reads answers in the form of the provider's own API.
 type platform interface {
 	// rewrite returns a request and its target in the platform's form.
@@ -19,11 +20,13 @@ type platform interface {
 
 // platformOf returns the platform of a target; nil for the provider's own API.
 func platformOf(target Target) platform {
-	switch target.Platform {
-	case tenants.PlatformBedrock:
+	switch {
+	case target.Platform == tenants.PlatformBedrock:
 		return bedrock{}
-	case tenants.PlatformGoogle:
+	case target.Platform == tenants.PlatformGoogle:
 		return google{}
+	case target.Provider == tenants.ProviderGemini:
+		return geminiAPI{}
 	default:
 		return nil
 	}

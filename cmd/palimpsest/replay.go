@@ -43,7 +43,7 @@ func replayCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.format, "format", "", "anthropic, openai-chat or openai-responses; default: by the body")
+	flags.StringVar(&options.format, "format", "", "anthropic, openai-chat, openai-responses or gemini; default: by the body")
 	flags.StringVar(&options.config, "config", "", "pipeline config, YAML")
 	flags.StringArrayVar(&options.set, "set", nil, "one setting, such as ipc.targetUtilization=0.5; may be repeated")
 	flags.IntVar(&options.window, "window", 0, "context window in tokens; default: the model's")

@@ -20,6 +20,8 @@ func speaker(element json.RawMessage) (role conversation.Role, kind string) {
 		switch string(name) {
 		case "role":
 			return roleOf(value), ""
+		case "parts":
+			role = conversation.User // without another role
 		case "type":
 			if string(value) != `"message"` {
 				kind, _ = wire.String(value)
@@ -27,14 +29,14 @@ func speaker(element json.RawMessage) (role conversation.Role, kind string) {
 			}
 		}
 	}
-	return "", ""
+	return role, ""
 }
 
 func roleOf(value json.RawMessage) conversation.Role {
 	switch string(value) {
 	case `"user"`:
 		return conversation.User
-	case `"assistant"`:
+	case `"assistant"`, `"model"`:
 		return conversation.Assistant
 	case `"system"`, `"developer"`:
 		return conversation.System
@@ -60,17 +62,25 @@ func contentOf(element json.RawMessage) json.RawMessage {
 	for {
 		key, value, ok := cutString(rest)
 		if !ok || len(value) == 0 || value[0] != ':' {
-			return wire.Get(element, "content")
+			return wholeContent(element)
 		}
 		value = bytes.TrimLeft(value[1:], " \n\r\t")
-		if string(key) == "content" && len(value) > 0 && value[0] == '[' {
+		if (string(key) == "content" || string(key) == "parts") && len(value) > 0 && value[0] == '[' {
 			return value
 		}
 		if _, rest, ok = cutString(value); !ok || len(rest) == 0 || rest[0] != ',' {
-			return wire.Get(element, "content")
+			return wholeContent(element)
 		}
 		rest = bytes.TrimLeft(rest[1:], " \n\r\t")
 	}
+}
+
+// wholeContent returns the member of a message that holds its content.
+func wholeContent(element json.RawMessage) json.RawMessage {
+	if content := wire.Get(element, "content"); content != nil {
+		return content
+	}
+	return wire.Get(element, "parts") // of Gemini
 }
 
 // cutString splits raw after a leading JSON string without escapes; ok is false if absent.

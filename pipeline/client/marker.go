@@ -57,9 +57,13 @@ func openingOf(said text, name string) (opening, bool) {
 }
 
 // inLead checks the user messages before the first answer. Codex keeps those of the person and puts its
-// summary after them; crush labels its summary at the end. The last match counts.
-func (r *reading) inLead(string) (Marker, bool) {
+// summary after them; crush labels its summary at the end; Gemini CLI has the context of the session before it.
+// The last match counts.
+func (r *reading) inLead(name string) (Marker, bool) {
 	for n, i := range slices.Backward(r.users) {
+		if n > 0 && name == GeminiCLI && r.starts(i, "<state_snapshot>") {
+			return Marker{From: i, Boundary: i, Client: GeminiCLI, Confidence: 0.9}, true
+		}
 		if r.starts(i, codexHandover) {
 			return Marker{From: i, Boundary: i, Client: Codex, Confidence: 0.9}, true
 		}

@@ -17,6 +17,7 @@ const (
 	Continue     = "continue"
 	Copilot      = "copilot" // GitHub's command line
 	QwenCode     = "qwen-code"
+	GeminiCLI    = "gemini-cli"
 	Cursor       = "cursor"
 	Droid        = "droid"
 	LangChain    = "langchain"
@@ -43,6 +44,7 @@ var userAgents = [...]struct{ mark, name string }{
 	{"cline", Cline},
 	{"cursor", Cursor},
 	{"qwencode/", QwenCode},
+	{"geminicli", GeminiCLI},
 	{"factory-cli/", Droid},
 	{"langchain", LangChain},
 	{"ai-sdk/", AISDK},

@@ -74,8 +74,11 @@ func readBody(body *wire.Envelope) *reading {
 
 // readSystem reads the head of a system prompt outside the list.
 func (r *reading) readSystem() (seen int) {
-	for _, name := range [...]string{"system", "instructions"} {
+	for _, name := range [...]string{"system", "instructions", "systemInstruction", "system_instruction"} {
 		if prompt, ok := r.body.Member(name); ok {
+			if len(prompt) > 0 && prompt[0] == '{' {
+				prompt = contentOf(prompt)
+			}
 			seen = r.readHeads(textsOf(prompt), seen)
 		}
 	}
@@ -223,6 +226,7 @@ var openings = [...]opening{
 	{"## Conversation Summary\n", Roo, true},
 	{"Some of the conversation history has been summarized to free up context.\n\nYou were originally given instructions from a user", Copilot, false},
 	{"<state_snapshot>", QwenCode, true},
+	{"<state_snapshot>", GeminiCLI, true},
 }
 
 const (
@@ -256,6 +260,8 @@ var requests = [...]request{
 	{"Please create a detailed summary of the conversation so far. The history is being compacted", "<checkpoint_title>", Compaction, Copilot},
 	{"You are the component that summarizes a conversation when its context window is about to overflow.", "<state_snapshot>", Compaction, QwenCode},
 	{"Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state.", "prior to compaction", Compaction, Continue},
+
+	{"Analyze *only* the content and structure of your immediately preceding response", "", Auxiliary, GeminiCLI},
 
 	// Claude Code's requests while a person uses it. Qwen Code sends some of them too.
 	{"[SUGGESTION MODE: Suggest what the user might naturally type next", "Reply with ONLY the suggestion", Auxiliary, ""},
@@ -293,6 +299,10 @@ var heads = [...]head{
 	{"Summarize the provided coding session into a concise continuation note", Compaction, Cline, true, "Summarize this session for continuation."},
 	{"You are a helpful AI assistant tasked with summarizing conversations", Compaction, "", false, ""},
 	{"You are the component that summarizes a conversation when its context window is about to overflow.", Compaction, QwenCode, false, ""},
+	{"You are a specialized system component responsible for distilling chat history into a structured XML <state_snapshot>.", Compaction, GeminiCLI, false, ""},
+	{"You are a specialized Task Routing AI.", Auxiliary, GeminiCLI, false, ""},
+	{"You are a diagnostic agent that determines whether a conversational AI assistant is stuck", Auxiliary, GeminiCLI, false, ""},
+	{"You are an expert code-editing assistant specializing in debugging and correcting failed search-and-replace", Auxiliary, GeminiCLI, true, ""},
 	{"Generate a concise, sentence-case title (3-7 words)", Title, ClaudeCode, true, ""},
 	{"Generate a short kebab-case name (2-4 words) that captures", Title, ClaudeCode, true, "<conversation>"},
 	{"You are now acting as the managed memory extraction subagent for an AI coding assistant.", Auxiliary, QwenCode, false, ""},
@@ -322,6 +332,7 @@ var heads = [...]head{
 	{"You are a coding agent running in the Codex CLI", "", Codex, false, ""},
 	{"You are the GitHub Copilot CLI, ", "", Copilot, false, ""},
 	{"You are Qwen Code, ", "", QwenCode, false, ""},
+	{"You are Gemini CLI, ", "", GeminiCLI, false, ""},
 	{"You are Droid, ", "", Droid, false, ""},
 }
 

@@ -113,6 +113,9 @@ func WantsText(body *wire.Envelope) bool {
 	if choice, has := body.Member("tool_choice"); has && !isOneOf(choice, `"auto"`, `"none"`) && !isOneOf(wire.Get(choice, "type"), `"auto"`, `"none"`) {
 		return false
 	}
+	if wire.RestrictsAnswer(body) {
+		return false
+	}
 	if text, has := body.Member("text"); has {
 		if kind := wire.Get(wire.Get(text, "format"), "type"); len(kind) > 0 && string(kind) != `"text"` {
 			return false

@@ -10,6 +10,7 @@ const (
 	Anthropic       Format = "anthropic"
 	OpenAIChat      Format = "openai-chat"
 	OpenAIResponses Format = "openai-responses"
+	Gemini          Format = "gemini"
 )
 
 // Role is the speaker of a message.

@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/gemini"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
@@ -32,6 +33,8 @@ func codecOf(t testing.TB, format conversation.Format) wire.Codec {
 		return openaichat.New()
 	case conversation.OpenAIResponses:
 		return openairesponses.New()
+	case conversation.Gemini:
+		return gemini.New()
 	}
 	t.Fatalf("no format %s", format)
 	return nil

@@ -24,7 +24,7 @@ var (
 	// wrapper is an element in which clients put a person's text.
 	wrapper = expression.New(`(?is)<(task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>(.*?)</(?:task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>`)
 	// surroundings are elements that clients put beside a person's text, with their content.
-	surroundings = expression.New(`(?is)<(context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
+	surroundings = expression.New(`(?is)<(context|session_context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|session_context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
 	// marks are placeholders for pasted content.
 	marks = expression.New(`(?i)<image\b[^>]*>|</image>|\[(?:image|pasted text) #?\d+[^\]]*\]`)
 	// command is one of the client's own commands.

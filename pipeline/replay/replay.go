@@ -317,7 +317,7 @@ func (s *Sum) add(step *Step) {
 func codecOf(format conversation.Format) (wire.Codec, error) {
 	codec, known := formats.Of(format)
 	if !known {
-		return nil, errors.New("format: must be anthropic, openai-chat or openai-responses")
+		return nil, errors.New("format: must be anthropic, openai-chat, openai-responses or gemini")
 	}
 	return codec, nil
 }

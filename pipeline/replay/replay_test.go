@@ -112,7 +112,7 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 	if _, err := run.Run(t.Context(), []byte(`{"model":"claude-sonnet-4-5"}`), nil); err == nil || !strings.Contains(err.Error(), "messages") {
 		t.Errorf("error %v does not name what is missing", err)
 	}
-	if _, err := replay.New(replay.Config{Format: "gemini"}); err == nil {
+	if _, err := replay.New(replay.Config{Format: "cohere"}); err == nil {
 		t.Error("an unknown format is accepted")
 	}
 }

@@ -104,7 +104,12 @@ func answerText(codec wire.Codec, answer wire.Answer) (string, error) {
 
 // isRefusal reports whether the provider or the model refused to answer.
 func isRefusal(stopReason string) bool {
-	return stopReason == "refusal" || stopReason == "content_filter"
+	switch stopReason {
+	case "refusal", "content_filter", "safety", "prohibited_content", "blocklist", "spii", "recitation":
+		return true
+	default:
+		return false
+	}
 }
 
 // isCut reports whether an answer ended for lack of room.

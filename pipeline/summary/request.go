@@ -124,6 +124,9 @@ func binds(body *wire.Envelope) bool {
 			return true
 		}
 	}
+	if wire.RestrictsAnswer(body) {
+		return true
+	}
 	if n, has := body.Member("n"); has && string(n) != "1" {
 		return true
 	}

@@ -9,6 +9,13 @@ type Traits struct {
 	// Path is the endpoint of conversations: "/v1/messages".
 	Path string
 
+	// Root is the beginning of all paths of the API, for an API with paths of its own; "" if it shares them.
+	Root string
+
+	// Address returns the path of a request to an endpoint, for an API that has the model, and whether the answer
+	// is a stream, in the path; optional. Its bodies have them as members on their way through the proxy.
+	Address func(endpoint, model string, stream bool) string
+
 	// CountPath is the endpoint that counts a prompt's tokens; "" if absent.
 	CountPath string
 

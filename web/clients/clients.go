@@ -69,7 +69,7 @@ func agents() []Client {
 	return []Client{
 		{
 			ID: "connect", Title: "One command", Snippets: []Snippet{{ID: "shell", Text: `palimpsest connect claude-code --server {url} --key "$PALIMPSEST_KEY"`}},
-			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows the changes to the client’s own files, asks, and writes them. palimpsest disconnect undoes them.",
+			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, gemini-cli, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows the changes to the client’s own files, asks, and writes them. palimpsest disconnect undoes them.",
 		},
 		{
 			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}, {ID: "foundry", Label: "Set up for Microsoft Foundry", Text: foundry}},
@@ -110,6 +110,10 @@ func agents() []Client {
 		{
 			ID: "qwen-code", Title: "Qwen Code", Snippets: []Snippet{{ID: "shell", Text: qwenCode}},
 			Hint: "For a model from Anthropic, set ANTHROPIC_BASE_URL, without /v1, ANTHROPIC_API_KEY and ANTHROPIC_MODEL in the same way, and start qwen --auth-type anthropic.",
+		},
+		{
+			ID: "gemini-cli", Title: "Gemini CLI", Snippets: []Snippet{{ID: "shell", Text: geminiCLI}},
+			Hint: "The workspace needs a provider key of Google Gemini. If it asks how to sign in, choose Use Gemini API Key.",
 		},
 	}
 }

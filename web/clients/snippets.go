@@ -25,6 +25,11 @@ export OPENAI_API_KEY="$PALIMPSEST_KEY"
 export OPENAI_MODEL="{gpt}"
 qwen --auth-type openai`
 
+	geminiCLI = `
+export GOOGLE_GEMINI_BASE_URL="{url}"
+export GEMINI_API_KEY="$PALIMPSEST_KEY"
+gemini`
+
 	codex = `
 # ~/.codex/config.toml
 model_provider = "palimpsest"

@@ -206,6 +206,7 @@ func (f *formModel) auths() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.AuthUsual), Label: "The format’s usual header"}, {Value: string(tenants.AuthBearer), Label: "Authorization: Bearer"},
 		{Value: string(tenants.AuthXAPIKey), Label: "x-api-key"}, {Value: string(tenants.AuthAPIKey), Label: "api-key"},
+		{Value: string(tenants.AuthGoogAPIKey), Label: "x-goog-api-key"},
 	}
 }
 
@@ -225,13 +226,14 @@ func kindOfKey(auth tenants.Auth) string {
 	}
 }
 
-// otherDialect names the second dialect that a key can accept.
+// otherDialect names the second dialect that a key can accept; "" if it can accept only one.
 func (f *formModel) otherDialect() string {
 	provider := f.Chosen.Provider
 	if f.Key != nil {
 		provider = f.Key.Provider
 	}
-	for _, other := range tenants.Providers() {
+	both := tenants.ProviderKey{Provider: provider, Both: provider != tenants.ProviderGemini}
+	for _, other := range both.Dialects() {
 		if other != provider {
 			return other.Title()
 		}

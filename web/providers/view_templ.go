@@ -1121,7 +1121,7 @@ func useFields(form *formModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if form.Preset.Platform == "" {
+		if form.Preset.Platform == "" && form.otherDialect() != "" {
 			templ_7745c5c3_Err = check("both", "Also accept requests in "+form.otherDialect()+"’s format", form.Both).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -32,17 +32,21 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	if traits.Beside != "" {
 		more = ", " + traits.Beside
 	}
+	path, members := e.Endpoint, "model: $model"+more+", stream: "+strconv.FormatBool(e.Stream)+", "
+	if traits.Address != nil {
+		path, members = traits.Address(e.Endpoint, e.Model, e.Stream), ""
+	}
 	r := repeat{
 		Send: fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $PALIMPSEST_KEY\"%s \\\n  -H 'Content-Type: application/json' \\\n  --data @body.json",
-			quoted(publicURL+e.Endpoint), headers),
+			quoted(publicURL+path), headers),
 		Words: "PALIMPSEST_KEY holds an API key with the scope proxy. The body is not archived as a whole, so put your own into body.json.",
 	}
 	if !mayRead || e.Session == uuid.Nil || e.Position == 0 {
 		return r
 	}
 	original := fmt.Sprintf("%s/api/v1/sessions/%s/archive/$i?lane=%s", publicURL, e.Session, e.Lane)
-	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{model: $model%s, stream: %s, %s: .}' > body.json",
-		e.Position-1, original, quoted(e.Model), more, strconv.FormatBool(e.Stream), codec.List())
+	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{%s%s: .}' > body.json",
+		e.Position-1, original, quoted(e.Model), members, codec.List())
 	r.Words = "PALIMPSEST_KEY holds an API key with the scopes read and proxy. The archive has every message as the client sent it; " +
 		"system prompt, tools and settings are not archived, so add them to body.json."
 	return r

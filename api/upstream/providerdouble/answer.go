@@ -40,6 +40,8 @@ func errorEvent(format string, sequence int) event {
 	switch format {
 	case Anthropic:
 		return event{name: "error", data: encode(failure.anthropic(""))}
+	case Gemini:
+		return event{data: encode(geminiRefusalFor(MisbehaveOverloaded).gemini())}
 	case OpenAIResponses:
 		return event{name: "error", data: encode(responsesFailure{Type: "error", Code: orNull(failure.Code), Message: failure.Message, Sequence: sequence})}
 	default:

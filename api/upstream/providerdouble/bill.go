@@ -50,6 +50,9 @@ func terms(format string, body []byte, reply Reply) Terms {
 	if served.Tier == "" {
 		served.Tier = tier
 	}
+	if format == Gemini {
+		return served
+	}
 	if format != Anthropic {
 		if served.Tier == "" || served.Tier == "auto" {
 			served.Tier = "default"

@@ -15,6 +15,7 @@ type call struct {
 	r         *http.Request
 	entry     *Recorded
 	requestID string
+	judged    []byte // the body with the members of its path; nil for the body itself
 }
 
 // refuse answers with a refusal and records it; invalid says that the body is at fault.
@@ -33,7 +34,11 @@ func (c *call) generate(ctx context.Context, format string) {
 	d := c.double
 	c.entry.Format = format
 	asked := c.r.Header.Get(MisbehaveHeader)
-	request, rejection := d.judge(format, c.r.Header, c.entry.Body)
+	body := c.entry.Body
+	if c.judged != nil {
+		body = c.judged
+	}
+	request, rejection := d.judge(format, c.r.Header, body)
 	if rejection == nil {
 		rejection = d.config.knows(format, request.about().Model)
 	}

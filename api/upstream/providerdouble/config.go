@@ -11,6 +11,7 @@ const (
 	Anthropic       = "anthropic"
 	OpenAIChat      = "openai-chat"
 	OpenAIResponses = "openai-responses"
+	Gemini          = "gemini" // bodies with the members model and stream
 )
 
 // MaxBody is the size of the largest accepted request body in bytes, unless Config.MaxBody is set; a longer

@@ -1,4 +1,4 @@
-// Package providerdouble is a double of the Anthropic and OpenAI APIs with the same strictness: it refuses a
+// Package providerdouble is a double of the APIs of Anthropic, OpenAI and Google with the same strictness: it refuses a
 // body for the same reasons, and in the same words, streams answers event by event, accounts for prompt
 // caching and misbehaves on command.
 //

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Double is a provider of both families. It is an http.Handler, and safe for concurrent use.
+// Double is a provider of all families. It is an http.Handler, and safe for concurrent use.
 type Double struct {
 	// Signer signs the thinking of this double's answers.
 	*Signer
@@ -20,6 +20,7 @@ type Double struct {
 	anthropic anthropicReader
 	chat      chatReader
 	responses responsesReader
+	gemini    geminiReader
 	cache     promptCache
 	log       log
 	overflows overflows
@@ -34,11 +35,12 @@ func NewHandler(config Config) *Double {
 	d.anthropic.config, d.anthropic.signer = config, d.Signer
 	d.chat.config = config
 	d.responses.config, d.responses.signer, d.responses.stored = config, d.Signer, &d.stored
+	d.gemini.config, d.gemini.signer = config, d.Signer
 	return d
 }
 
 // Validate judges one request body as a whole, as the provider would before it answers. The error is a
-// *Rejection with the provider's own words. format is Anthropic, OpenAIChat or OpenAIResponses. An unknown
+// *Rejection with the provider's own words. format is one of the constants. An unknown
 // model counts as one with a window of 128,000 tokens.
 func (d *Double) Validate(format string, body []byte) error {
 	_, rejection := d.judge(format, nil, body)
@@ -74,6 +76,12 @@ func (d *Double) judge(format string, header http.Header, body []byte) (generati
 		r, rejection := d.responses.parse(body)
 		if rejection == nil {
 			rejection = d.responses.check(r)
+		}
+		return r, rejection
+	case Gemini:
+		r, rejection := d.gemini.parse(body)
+		if rejection == nil {
+			rejection = d.gemini.check(r)
 		}
 		return r, rejection
 	default:
@@ -132,6 +140,10 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		entry.Done = true
 		entry.Disconnected = r.Context().Err() != nil
 	})
+	if format == Gemini {
+		call.gemini()
+		return
+	}
 	switch r.Method + " " + strings.TrimSuffix(r.URL.Path, "/") {
 	case "POST /v1/messages":
 		call.generate(r.Context(), Anthropic)
@@ -150,9 +162,11 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// familyOf returns the dialect of a request: Anthropic's or OpenAI's.
+// familyOf returns the dialect of a request.
 func familyOf(r *http.Request) string {
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1beta/"):
+		return Gemini
 	case strings.HasPrefix(path, "/v1/messages"), r.Header.Get("Anthropic-Version") != "":
 		return Anthropic
 	case strings.HasPrefix(path, "/v1/responses"):
@@ -195,6 +209,9 @@ func (d *Double) authenticate(r *http.Request, format string) *Rejection {
 	if key != "" && !leaked && (d.config.Key == "" || key == d.config.Key) {
 		return nil
 	}
+	if format == Gemini {
+		return geminiSignIn(key)
+	}
 	refusal := &Rejection{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "invalid x-api-key"}
 	switch {
 	case format == Anthropic && key == "":
@@ -211,6 +228,9 @@ func (d *Double) authenticate(r *http.Request, format string) *Rejection {
 }
 
 func keyOf(r *http.Request, format string) string {
+	if format == Gemini {
+		return geminiKey(r)
+	}
 	if key := r.Header.Get("X-Api-Key"); key != "" && format == Anthropic {
 		return key
 	}
@@ -220,7 +240,7 @@ func keyOf(r *http.Request, format string) string {
 
 // accountOf separates the caches of different keys.
 func accountOf(r *http.Request) string {
-	return r.Header.Get("X-Api-Key") + "\x00" + r.Header.Get("Authorization")
+	return r.Header.Get("X-Api-Key") + "\x00" + r.Header.Get("Authorization") + "\x00" + geminiKey(r)
 }
 
 func masked(key string) string {
@@ -244,6 +264,9 @@ func rateLimitHeaders(header http.Header, format string) {
 		header.Set("Anthropic-Ratelimit-Requests-Remaining", "3999")
 		header.Set("Anthropic-Ratelimit-Requests-Reset", "2026-01-01T00:00:00Z")
 		return
+	}
+	if format == Gemini {
+		return // Google sends none
 	}
 	header.Set("Openai-Version", "2020-10-01")
 	header.Set("Openai-Processing-Ms", "1")

@@ -32,6 +32,9 @@ func misbehavior(r *http.Request, reply Reply) string {
 
 // refusalFor returns the refusal of a misbehavior, if it has one.
 func refusalFor(misbehave, format string) *Rejection {
+	if format == Gemini {
+		return geminiRefusalFor(misbehave)
+	}
 	switch misbehave {
 	case MisbehaveRateLimit:
 		r := rateLimited(format)

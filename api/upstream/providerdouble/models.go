@@ -1,6 +1,7 @@
 package providerdouble
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,7 +86,12 @@ type modelEntry struct {
 }
 
 func realModels() []modelEntry {
-	return append(anthropicModels(), openaiModels()...)
+	return slices.Concat(anthropicModels(), openaiModels(), geminiModels())
+}
+
+func geminiModels() []modelEntry {
+	model := Model{Window: 1_048_576, MaxOutput: 65_536, MinCache: 2048, CacheLife: time.Hour}
+	return []modelEntry{{"gemini-3-pro", model}, {"gemini-3-flash", model}, {"gemini-3.", model}, {"gemini-2.5-pro", model}, {"gemini-2.5-flash", model}}
 }
 
 func anthropicModels() []modelEntry {

@@ -49,10 +49,11 @@ func (r *Rejection) asError() error {
 // write answers a request with the refusal in a format's dialect.
 func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
 	w.Header().Set("Content-Type", "application/json")
-	if r.RetryAfter > 0 {
+	if r.RetryAfter > 0 && format != Gemini {
 		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
 	}
 	switch {
+	case format == Gemini:
 	case r.Status >= http.StatusInternalServerError, r.Status == http.StatusTooManyRequests && r.RetryAfter > 0:
 		w.Header().Set("X-Should-Retry", "true")
 	case r.Status == http.StatusTooManyRequests:
@@ -61,6 +62,10 @@ func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
 	w.WriteHeader(r.Status)
 	if format == Anthropic {
 		writeBody(w, r.anthropic(requestID))
+		return
+	}
+	if format == Gemini {
+		writeBody(w, r.gemini())
 		return
 	}
 	writeBody(w, openaiError{Error: r.openai()})

@@ -13,7 +13,7 @@ type Script func(Request) Reply
 
 // Request is a script's view of a request.
 type Request struct {
-	Format string // Anthropic, OpenAIChat or OpenAIResponses
+	Format string
 	Model  string
 	Header http.Header
 	Body   []byte // as it came, decompressed

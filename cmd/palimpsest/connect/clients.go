@@ -70,16 +70,8 @@ type Launch struct {
 // Clients returns all clients that can be set up.
 func Clients() []Client {
 	return []Client{
-		claudeCode(), claudeCodeAction(), codex(), openCode(), kilo(), pi(), cline(), continueDev(), qwenCode(), copilot(), droid(), crush(),
+		claudeCode(), claudeCodeAction(), codex(), openCode(), kilo(), pi(), cline(), continueDev(), qwenCode(), geminiCLI(), copilot(), droid(), crush(),
 		cursor(), zed(), aider(), sdk(),
-	}
-}
-
-// notServed are clients with an API that the proxy does not serve yet.
-func notServed() map[string]string {
-	return map[string]string{
-		"gemini":     "Gemini CLI speaks the Gemini API, which is not served yet",
-		"gemini-cli": "Gemini CLI speaks the Gemini API, which is not served yet",
 	}
 }
 
@@ -92,9 +84,6 @@ func ByName(name string) (Client, error) {
 			return client, nil
 		}
 		known = append(known, client.ID)
-	}
-	if why, is := notServed()[wanted]; is {
-		return Client{}, fmt.Errorf("%s", why)
 	}
 	return Client{}, fmt.Errorf("no client is called %q: there are %s", name, strings.Join(known, ", "))
 }

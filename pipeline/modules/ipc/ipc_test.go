@@ -7,6 +7,7 @@ import (
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/gemini"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
@@ -25,5 +26,6 @@ func codecs() map[conversation.Format]wire.Codec {
 		conversation.Anthropic:       anthropic.New(),
 		conversation.OpenAIChat:      openaichat.New(),
 		conversation.OpenAIResponses: openairesponses.New(),
+		conversation.Gemini:          gemini.New(),
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/pipeline/wire/gemini"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
 // All returns the codec of each format.
 func All() []wire.Codec {
-	return []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()}
+	return []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New(), gemini.New()}
 }
 
 // Default returns the codec of the most common format. A client of unknown format gets its errors in it.

@@ -47,6 +47,9 @@ func Generate(seed uint64, options Options) *Session {
 	case conversation.OpenAIResponses:
 		s.list = "input"
 		s.writeResponses(plan)
+	case conversation.Gemini:
+		s.list = "contents"
+		s.writeGemini(plan)
 	default:
 		s.writeAnthropic(plan)
 	}
