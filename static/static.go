@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ type asset struct {
 type assets struct {
 	byName map[string]*asset
 	byURL  map[string]*asset
+
+	sheet, script *asset // bundles of several files
 }
 
 // URL returns the path of a served file of this package, such as "/static/css/app.0123456789abcdef.css" for
@@ -56,28 +59,27 @@ func URL(name string) string {
 	return found.url
 }
 
-// Sheets returns the URLs of the dashboard's own style sheets: app.css, because it names the layers, then the
-// others in the order of their names.
-func Sheets() []string { return own("css/*.css", "css/app.css") }
+// Sheet returns the URL of the style sheet of every page.
+func Sheet() string { return files().sheet.url }
 
-// Scripts returns the URLs of the dashboard's own scripts that run after a page is read: chart.js, because
-// others use its pictures, then the others in the order of their names. The theme's is not among them,
+// Script returns the URL of the script that every page runs after it is read. The theme's is not part of it,
 // because it runs before.
-func Scripts() []string { return own("js/*.js", "js/chart.js") }
+func Script() string { return files().script.url }
 
-// own returns the URLs of the files that match a pattern, with one of them first.
-func own(pattern, first string) []string {
+// bundled returns the vendored files and the dashboard's own ones that every page needs, in the order in which
+// they work: the first sheet of our own names the layers, and other scripts use the charts of the first.
+func bundled() (sheets, scripts []string) {
+	sheets = own([]string{"vendor/uplot-1.6.32/uPlot.min.css", "css/app.css"}, "css/*.css")
+	return sheets, own([]string{"vendor/htmx-4.0.1/htmx.min.js", "vendor/uplot-1.6.32/uPlot.iife.min.js", "js/chart.js"}, "js/*.js")
+}
+
+// own returns the first files and those that match a pattern.
+func own(first []string, pattern string) []string {
 	names, err := fs.Glob(embedded, pattern)
 	if err != nil {
 		panic("static: " + err.Error()) // the patterns are part of the program
 	}
-	urls := []string{URL(first)}
-	for _, name := range names {
-		if name != first && name != "js/theme.js" {
-			urls = append(urls, URL(name))
-		}
-	}
-	return urls
+	return append(first, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(first, name) || name == "js/theme.js" })...)
 }
 
 // Handler serves the files under URL's paths. The content under a path never changes, so browsers may cache
@@ -134,7 +136,21 @@ func load() assets {
 	if err != nil {
 		panic("static: " + err.Error()) // the files are part of the program
 	}
+	sheets, scripts := bundled()
+	all.sheet, all.script = all.bundle("css/all.css", sheets), all.bundle("js/all.js", scripts)
 	return all
+}
+
+// bundle adds files, one after another, under one name.
+func (a assets) bundle(name string, of []string) *asset {
+	var body []byte
+	for _, file := range of {
+		body = append(append(body, a.byName[file].body...), '\n')
+		if path.Ext(name) == ".js" {
+			body = append(body, ";\n"...) // ends a statement that the next file would continue
+		}
+	}
+	return a.put(name, body)
 }
 
 // add adds a file after applying change.
@@ -146,6 +162,12 @@ func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 	if body, err = change(body); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	a.put(name, body)
+	return nil
+}
+
+// put adds content under a name.
+func (a assets) put(name string, body []byte) *asset {
 	sum := sha256.Sum256(body)
 	hash := hex.EncodeToString(sum[:])[:hashDigits]
 	extension := path.Ext(name)
@@ -161,7 +183,7 @@ func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 		contentType: contentType, tag: `"` + hash + `"`, body: body, zipped: zip(body),
 	}
 	a.byName[name], a.byURL[added.url] = added, added
-	return nil
+	return added
 }
 
 // linked replaces the names of files in a style sheet by their URLs.

@@ -226,6 +226,8 @@ func (r Role) Permissions() []Permission {
 		return viewerMay()
 	case Billing:
 		return []Permission{Enter, ReadMetrics, ReadSpend, ManageBilling}
+	case Visitor:
+		return append(readerMay(), ReadSpend)
 	}
 	return nil
 }

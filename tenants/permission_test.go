@@ -12,12 +12,12 @@ import (
 func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 	t.Parallel()
 	for permission, roles := range map[tenants.Permission][]tenants.Role{
-		tenants.Enter:           {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing},
-		tenants.ReadMetrics:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing},
-		tenants.ReadSpend:       {tenants.Owner, tenants.Admin, tenants.Billing},
-		tenants.ReadConfig:      {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
-		tenants.ReadSessions:    {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
-		tenants.ReadArchive:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
+		tenants.Enter:           {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing, tenants.Visitor},
+		tenants.ReadMetrics:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing, tenants.Visitor},
+		tenants.ReadSpend:       {tenants.Owner, tenants.Admin, tenants.Billing, tenants.Visitor},
+		tenants.ReadConfig:      {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Visitor},
+		tenants.ReadSessions:    {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Visitor},
+		tenants.ReadArchive:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Visitor},
 		tenants.ChangeSessions:  {tenants.Owner, tenants.Admin, tenants.Regular},
 		tenants.CreateKeys:      {tenants.Owner, tenants.Admin, tenants.Regular},
 		tenants.DeleteSessions:  {tenants.Owner, tenants.Admin},
@@ -33,7 +33,7 @@ func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 		tenants.ManageBilling:   {tenants.Owner, tenants.Billing},
 		tenants.DeleteWorkspace: {tenants.Owner},
 	} {
-		for _, role := range []tenants.Role{tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing, ""} {
+		for _, role := range []tenants.Role{tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing, tenants.Visitor, ""} {
 			if role.May(permission) != slices.Contains(roles, role) {
 				t.Errorf("%q may %s: %v", role, permission, role.May(permission))
 			}

@@ -248,6 +248,20 @@ type KeyFailure struct {
 	Count int64
 }
 
+// Answered describes how a model's newest requests were answered.
+type Answered struct {
+	Provider Provider
+	Model    string
+	Requests int64
+	Failed   int64 // status 400 or above, except those whose client left (499)
+
+	// Times of the model: to the first part of its answer, and to the end of it. 0 without a good answer.
+	First, P50, P95 time.Duration
+}
+
+// MaxAnswered bounds the newest requests that Answers reads.
+const MaxAnswered = 5000
+
 // Rejection says that a provider refuses a key.
 type Rejection struct {
 	Key      uuid.UUID
@@ -272,7 +286,11 @@ type UsageReader interface {
 	// Usage splits them by a dimension. It returns an Invalid for tags with a filter of a client or model.
 	Usage(ctx context.Context, workspace WorkspaceID, by Dimension, filter UsageFilter) ([]UsageRow, error)
 
-	// UsageChoices returns the filter's possible values.
+	// Answers returns how the newest requests of a filter were answered, at most MaxAnswered of them: all
+	// together, and by provider and model, those with most requests first.
+	Answers(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (Answered, []Answered, error)
+
+	// UsageChoices returns the filter's possible values. Of the filter, its range and Member count.
 	UsageChoices(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (UsageChoices, error)
 
 	// Obstacles returns the reasons that kept prompts above their target since a time.

@@ -36,6 +36,9 @@ const (
 	Regular Role = "member"
 	Viewer  Role = "viewer"
 	Billing Role = "billing"
+
+	// Visitor is everyone's role in a public demo. No member has it.
+	Visitor Role = "visitor"
 )
 
 // User is a person with a login.

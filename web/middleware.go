@@ -103,7 +103,7 @@ func (s *Server) home(c echo.Context) error {
 	if isNew {
 		return layout.Redirect(c, paths.SignUp)
 	}
-	return layout.Plain(c, http.StatusOK, "Welcome", welcome())
+	return layout.Plain(c, http.StatusOK, "Never out of context", welcome(s.config.PublicURL, s.config.PublicDemo))
 }
 
 // setTheme stores the reader's color theme in a cookie and redirects back.

@@ -327,7 +327,7 @@ func TestLaterVisitorsChooseBetweenSigningUpAndLoggingIn(t *testing.T) {
 		t.Errorf("/ leads to %s with %d", page.Path, page.Status)
 	}
 	for _, path := range []string{"/signup", "/login"} {
-		if choice := page.Find(`[data-testid="welcome"] a.btn.wide[href="` + path + `"]`); choice.Length() != 1 {
+		if choice := page.Find(`[data-testid="welcome"] a.btn[href="` + path + `"]`); choice.Length() != 1 {
 			t.Errorf("%d buttons lead to %s", choice.Length(), path)
 		}
 	}

@@ -35,6 +35,9 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	e.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 
+	if s.deps.Visitor != nil {
+		e.Use(s.onlyLook())
+	}
 	pages := e.Group("", s.headers, s.labeled, s.errors, s.sameOrigin, s.limit)
 
 	s.strangers(pages)

@@ -43,6 +43,9 @@ type Config struct {
 	// Demo tells how to log in to a demo with made-up data. Every page shows it. "" if this is not a demo.
 	Demo string
 
+	// PublicDemo is the address of a public demo, which strangers may open from the front page; "" for none.
+	PublicDemo string
+
 	// MailToken is the last part of the address that shows unsent mails; "" disables it.
 	MailToken string
 
@@ -79,6 +82,9 @@ type People struct {
 	Members     tenants.Members
 	Invitations tenants.Invitations
 	Devices     *tenants.DeviceLogins
+
+	// Visitor returns who everyone is in a public demo. Optional: without it, people log in.
+	Visitor func(context.Context) (tenants.Principal, error)
 }
 
 // Gateway configures how a workspace's requests reach a provider.
@@ -155,6 +161,7 @@ func New(config Config, deps Deps) *Server {
 	return &Server{
 		gate: gate{
 			identity: deps.Identity, billing: deps.Billing, data: deps.Data, cookies: tenants.NewCookies(config.PublicURL), log: config.Log,
+			visitor: deps.Visitor,
 		},
 		config: config, deps: deps, origins: http.NewCrossOriginProtection(),
 	}

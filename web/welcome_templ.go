@@ -8,10 +8,13 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import "palimpsest/web/paths"
+import (
+	"palimpsest/web/components"
+	"palimpsest/web/paths"
+)
 
-// welcome asks someone who is not logged in whether they are new.
-func welcome() templ.Component {
+// welcome tells a stranger what this is, and leads them in.
+func welcome(publicURL, demo string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -32,33 +35,77 @@ func welcome() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card form-card\" data-testid=\"welcome\"><h1>Welcome to Palimpsest</h1><p>A proxy for LLM APIs. Sessions never end at “context window full”, because old turns are shortened. Every original message is kept.</p><div class=\"ways-in\"><a class=\"btn pri wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"front\" data-testid=\"welcome\"><section class=\"front-lead\"><div class=\"g\"><h1>Your coding agent never runs out of context again</h1><p class=\"front-text\">Change one base URL. When a conversation gets too long for the model, Palimpsest sends its old turns in shorter form and keeps every original, word for word. You use your own provider keys.</p><div class=\"acts\"><a class=\"btn pri\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 templ.SafeURL
 		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.SignUp))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 11, Col: 61}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 16, Col: 58}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Sign up</a><p class=\"hint\">Create a workspace for you and your team.</p></div><div class=\"ways-in\"><a class=\"btn wide\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Sign up</a> <a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var3 templ.SafeURL
 		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.LogIn))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 15, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 17, Col: 53}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\">Log in</a><p class=\"hint\">Use your existing account.</p></div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\">Log in</a> ")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		if demo != "" {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<a class=\"btn\" href=\"")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			var templ_7745c5c3_Var4 templ.SafeURL
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(demo))
+			if templ_7745c5c3_Err != nil {
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 19, Col: 47}
+			}
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\">See a demo, without an account</a>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</div>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = components.Code("front-url", "Setup", "export ANTHROPIC_BASE_URL=\""+publicURL+"\"").Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"hint\">Claude Code · Codex · Cursor · pi · opencode · Cline · Copilot · Zed · every Anthropic or OpenAI SDK</p></div><figure class=\"card front-picture\"><figcaption><b>One long session</b> <span class=\"sub\">size of its prompt, request by request</span></figcaption><svg viewBox=\"0 0 420 196\" role=\"img\" aria-label=\"Without Palimpsest the prompt grows until it is over the model’s limit, and the session stops. With Palimpsest the prompt gets shorter each time it comes near the limit, and the session goes on.\"><line class=\"s-minium\" x1=\"0\" y1=\"70\" x2=\"420\" y2=\"70\" stroke-dasharray=\"4 3\"></line> <text class=\"front-limit\" x=\"414\" y=\"62\" text-anchor=\"end\">the model’s limit</text> <path class=\"ln s-lapis\" d=\"M0 180 L210 70\"></path> <path class=\"ln s-lapis\" d=\"M210 70 L300 23\" stroke-dasharray=\"3 4\"></path> <circle class=\"f-minium\" cx=\"210\" cy=\"70\" r=\"4\"></circle> <text class=\"front-without\" x=\"200\" y=\"42\" text-anchor=\"end\">without: stops here</text> <path class=\"ln s-verd\" d=\"M0 180 L160 97 L160 158 L290 90 L290 154 L420 86\"></path> <text class=\"front-with\" x=\"414\" y=\"182\" text-anchor=\"end\">with Palimpsest: goes on</text></svg></figure></section><section class=\"front-facts\" aria-label=\"What you should know\"><div class=\"card\"><h2>What it costs</h2><p>Old turns are shortened when the conversation would not fit, or as soon as that saves money: you choose. The dashboard shows what you spent and what you saved, per request, and says so if it cost you more.</p></div><div class=\"card\"><h2>What is kept</h2><p>Every message as it was sent, encrypted, so that you can read it, search it and put it back. You set for how many days, delete what you like, or keep nothing but figures.</p></div><div class=\"card\"><h2>Who can read it</h2><p>The people of your workspace, as its owner decides: all conversations, or only their own. The pages of the people who run this installation show no text. <a class=\"link\" href=\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var5 templ.SafeURL
+		templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(paths.DocsPage("data")))
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `welcome.templ`, Line: 50, Col: 221}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\">More about your data</a></p></div></section></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -37,6 +37,12 @@ func checkSettings(config Config) result {
 	if config.AllowPrivateUpstreams && config.PublicURL != "" && !isLocalURL(config.PublicURL) {
 		open = append(open, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS lets every workspace reach addresses of your network.")
 	}
+	if config.PublicDemo != "" && config.PublicDemo == config.PublicURL {
+		open = append(open, "PALIMPSEST_PUBLIC_DEMO is the address of this installation, not of the demo.")
+	}
+	if strings.HasPrefix(config.PublicDemo, "http://") && !isLocalURL(config.PublicDemo) {
+		open = append(open, "PALIMPSEST_PUBLIC_DEMO is not https.")
+	}
 	if len(open) > 0 {
 		return warned("Set what is meant; see docs/operations.md.", "%s", strings.Join(open, " "))
 	}

@@ -68,6 +68,12 @@ type Config struct {
 
 	// Demo tells how to log in to an installation with demo data. Only the command demo sets it.
 	Demo string
+
+	PublicDemo string // PALIMPSEST_PUBLIC_DEMO: address of a public demo; optional
+
+	// Visited is the address of the person whose workspace everyone may look at without a login. Only the
+	// command demo sets it.
+	Visited string
 }
 
 // DefaultConfig returns the settings of an installation without its own.
@@ -106,6 +112,7 @@ func settings() []setting {
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
+		{"PALIMPSEST_PUBLIC_DEMO", text(func(c *Config) *string { return &c.PublicDemo })},
 		{"DATABASE_URL", text(func(c *Config) *string { return &c.DatabaseURL })},
 		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.DatabaseAppURL })},
 		{"DATABASE_WORKER_URL", text(func(c *Config) *string { return &c.DatabaseWorkerURL })},
@@ -213,6 +220,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := checkURL("PALIMPSEST_PUBLIC_URL", c.PublicURL, "http", "https"); err != nil {
+		return err
+	}
+	if err := checkURL("PALIMPSEST_PUBLIC_DEMO", c.PublicDemo, "http", "https"); err != nil {
 		return err
 	}
 	if c.SMTPURL != "" {

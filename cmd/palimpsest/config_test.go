@@ -46,6 +46,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"REDIS_URL":                          "http://hunter2",
 		"PALIMPSEST_BLOB_URL":                "ftp://hunter2",
 		"PALIMPSEST_PUBLIC_URL":              "hunter2",
+		"PALIMPSEST_PUBLIC_DEMO":             "hunter2",
 		"PALIMPSEST_SECRET_KEY":              "hunter2",
 		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS": "hunter2",
 		"PALIMPSEST_PIPE":                    "hunter3",

@@ -22,6 +22,7 @@ import (
 	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 )
 
@@ -71,6 +72,10 @@ func demoConfig(of Config) Config {
 	config := DefaultConfig()
 	config.Addr, config.AdminAddr, config.PublicURL, config.LogFormat = of.Addr, of.AdminAddr, of.PublicURL, of.LogFormat
 	config.DataDir = filepath.Join(of.DataDir, demoDir)
+	if config.PublicDemo = of.PublicDemo; config.PublicDemo != "" {
+		config.PublicURL = config.PublicDemo
+	}
+	config.TrustedProxies = of.TrustedProxies
 	config.AllowPrivateUpstreams = true // the provider double is on this machine
 	config.SignUp.Open = identity.OpenToInvited
 	config.DrainTimeout, config.DrainDelay = 5*time.Second, 0
@@ -109,7 +114,7 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	}
 	defer stopProvider()
 	if state.Made == nil {
-		fmt.Fprintf(out, "\nMaking up %d days of a team's work. This takes about a minute, once.\n", days)
+		fmt.Fprintf(out, "\nMaking up %d days of a team's work. This takes about half a minute, once.\n", days)
 		began := time.Now()
 		made, err := fillDemo(ctx, config, demo.Config{
 			Provider: provider, ProviderURL: "http://" + address, Clock: clock, Until: began, Days: days, Seed: demoSeed,
@@ -125,10 +130,17 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	}
 	provider.Withdraw()
 	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
+	if config.PublicDemo != "" {
+		config.Demo, config.Visited = "This is a demo to look at: everything in it was made up, and nothing can be changed.", state.Made.Email
+	}
 	if err := held.Close(); err != nil {
 		return fmt.Errorf("release the demo's address: %w", err)
 	}
 	return runProgram(ctx, config, func(p *program) {
+		if config.Visited != "" {
+			fmt.Fprintf(out, "\nThe demo runs at %s\nAnyone may look at it without a login, and no one can change anything.\n\n", p.reachable())
+			return
+		}
 		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\nMails that it would send: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
 			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, p.mailsAt(), state.Made.Key)
 	})
@@ -164,12 +176,19 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 		_, _, err := invitations.SignUp(ctx, filepath.Base(link), password, "", "command line")
 		return err
 	}
-	filling.Verify = func(ctx context.Context, email string) error {
+	filling.Verify = func(ctx context.Context, email string) (workspace tenants.WorkspaceID, err error) {
 		user, _, err := seams.db.Accounts.UserByEmail(ctx, email)
 		if err != nil {
-			return err
+			return workspace, err
 		}
-		return seams.db.Accounts.VerifyUser(ctx, user.ID)
+		memberships, err := seams.db.Workspaces.Memberships(ctx, user.ID)
+		if err == nil && len(memberships) > 0 {
+			workspace = memberships[0].Workspace.ID
+		}
+		return workspace, errors.Join(err, seams.db.Accounts.VerifyUser(ctx, user.ID))
+	}
+	filling.Record = func(ctx context.Context, workspace tenants.WorkspaceID, exchanges []tenants.Exchange) error {
+		return seams.db.Exchanges.RecordExchanges(ctx, workspace, exchanges)
 	}
 	filling.Pass = func(ctx context.Context, work string) error { return seams.work.Pass(ctx, jobs.Kind(work)) }
 	filling.Reread, filling.Recorded = seams.lanes.Missed, seams.recorded.wait

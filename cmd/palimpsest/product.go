@@ -68,12 +68,12 @@ func (p product) serve(e *echo.Echo) {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.config.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
+		PublicURL: p.reachable(), Defaults: p.config.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo, PublicDemo: p.config.PublicDemo,
 		MailToken: p.mailToken, Version: version(),
 	}, web.Deps{
 		People: web.People{
 			Identity: admittingPeople{p.people}, Members: p.people.Workspaces(), Invitations: invitations, SignOn: signOn,
-			Passkeys: newPasskeys(p.base, p.people), Devices: devices,
+			Passkeys: newPasskeys(p.base, p.people), Devices: devices, Visitor: p.visitor(),
 		},
 		Gateway: web.Gateway{
 			APIKeys: credentials, ProviderKeys: credentials, Pipelines: p.db.Pipelines, Preview: p.preview, TriggerAdvice: p.advice,

@@ -19,10 +19,10 @@ import (
 const maxChoices = 2000
 
 // UsageChoices returns the clients, models and API keys of a workspace's exchanges in the range of a filter,
-// aligned. It ignores the rest of the filter.
+// aligned, and of its Member. It ignores the rest of the filter.
 func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error) {
 	var choices tenants.UsageChoices
-	filter = tenants.UsageFilter{From: filter.From, To: filter.To}.Aligned()
+	filter = tenants.UsageFilter{From: filter.From, To: filter.To, Member: filter.Member}.Aligned()
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []struct {
 			Client, Model string

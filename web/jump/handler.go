@@ -102,12 +102,16 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenant
 	look(&sessions, tenants.ReadSessions, func(ctx context.Context) (group, error) {
 		return h.sessions(ctx, who.Workspace.ID, reader, m.Query, m.Now)
 	})
-	if m.Query != "" {
+	isVisit := who.Role == tenants.Visitor // pages of keys and settings are closed
+	if m.Query != "" && !isVisit {
 		look(&keys, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.keys(ctx, who, m.Query) })
 		look(&providers, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.providers(ctx, who.Workspace.ID, m.Query) })
 	}
 	_ = looking.Wait() // a failed group shows its own error
-	pages, actions := pagesOf(who, m.Query), actionsOf(who, m.Query)
+	pages, actions := pagesOf(who, m.Query), group{}
+	if !isVisit {
+		actions = actionsOf(who, m.Query)
+	}
 	for _, found := range []group{pages, actions, sessions, keys, providers} {
 		if len(found.Items) > 0 || found.Slow {
 			m.Groups = append(m.Groups, found)

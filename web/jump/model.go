@@ -109,7 +109,7 @@ func pagesOf(who tenants.Principal, query string) group {
 		{tenants.Enter, item{"Your workspaces", "", paths.Workspaces, "switch"}},
 	}
 	for _, section := range sections {
-		if query != "" && who.Role.May(section.needs) {
+		if query != "" && who.Role.May(section.needs) && who.Role != tenants.Visitor {
 			found.Items = append(found.Items, section.item)
 		}
 	}

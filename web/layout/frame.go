@@ -93,8 +93,14 @@ func allEntries() []entry {
 
 // allowed returns the links that the reader may open.
 func (f Frame) allowed() []entry {
-	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
+	return slices.DeleteFunc(allEntries(), func(e entry) bool {
+		isClosed := f.isVisit() && (e.section == Keys || e.section == Providers)
+		return isClosed || !f.Who.Role.May(e.needs)
+	})
 }
+
+// isVisit reports whether the reader looks at a public demo.
+func (f Frame) isVisit() bool { return f.Who.Role == tenants.Visitor }
 
 // parts returns the pages under Settings, for people who may see more than one.
 func (f Frame) parts() []entry {
@@ -150,7 +156,7 @@ func Places(who tenants.Principal) []Place {
 	var places []Place
 	frame := Frame{Who: who}
 	parts := frame.parts()
-	for _, entry := range slices.Concat(frame.entries(), parts[min(1, len(parts)):], []entry{{Account, "Account", "user", paths.Account, tenants.Enter}}) {
+	for _, entry := range slices.Concat(frame.entries(), parts[min(1, len(parts)):], frame.account()) {
 		places = append(places, Place{Title: entry.title, Path: entry.path})
 	}
 	return places
@@ -174,7 +180,15 @@ func (f Frame) tabEntries() []entry {
 // navigation.
 func (f Frame) moreEntries() []entry {
 	all := f.entries()
-	return append(all[min(tabs, len(all)):], entry{Account, "Account", "user", paths.Account, tenants.Enter})
+	return append(all[min(tabs, len(all)):], f.account()...)
+}
+
+// account returns the link to the reader's account, which visitors do not have.
+func (f Frame) account() []entry {
+	if f.isVisit() {
+		return nil
+	}
+	return []entry{{Account, "Account", "user", paths.Account, tenants.Enter}}
 }
 
 // isMore reports whether the page is behind the last link at the bottom.

@@ -109,7 +109,7 @@ func (m *model) bill() {
 
 // compressed reads the advice, and adds an item if prompts stayed above the target.
 func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *model) error {
-	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
+	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now}.SeenBy(who.User.ID, who.Role.May))
 	if err != nil {
 		return err
 	}
@@ -300,6 +300,9 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	}
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	for _, notice := range notices {
+		if m.Mine && notice.Kind == cost.NoticeLoss {
+			continue // what other people's sessions cost
+		}
 		if err != nil || !reader.All {
 			notice.Title = "Session " + notice.Session.String()[:8]
 		}

@@ -68,9 +68,10 @@ func (m *model) tokens() components.Chart {
 
 // cache is the chart of the share of input read from the providers' caches.
 func (m *model) cache() components.Chart {
-	chart := m.over(m.Points, m.Span.step)
+	points, step := m.coarse() // a share of few requests jumps
+	chart := m.over(points, step)
 	chart.Unit, chart.Height = components.InShares, smallChart
-	chart.Series = []components.Line{{Label: "Read from cache", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+	chart.Series = []components.Line{{Label: "Read from cache", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(points, func(p *tenants.Point) (int64, bool) {
 		prompt := p.Prompt()
 		return 10_000 * p.CacheRead / max(1, prompt), prompt > 0
 	})}}
@@ -123,8 +124,8 @@ func kinds() []kind {
 	}
 }
 
-// coarse returns the points in wider steps, so that bars are visible. It leaves out overhead, because its
-// figures can't be added up.
+// coarse returns the points in wider steps, so that bars are visible, with the figures of events and of the
+// cache. It leaves out overhead, because its figures can't be added up.
 func (m *model) coarse() ([]tenants.Point, time.Duration) {
 	factor := (len(m.Points) + mostBars - 1) / mostBars
 	if factor <= 1 {
@@ -142,6 +143,9 @@ func (m *model) coarse() ([]tenants.Point, time.Duration) {
 		sum.Emergencies += one.Emergencies
 		sum.Truncations += one.Truncations
 		sum.Bridged += one.Bridged
+		sum.Input += one.Input
+		sum.CacheRead += one.CacheRead
+		sum.CacheWrite += one.CacheWrite
 	}
 	return wide, time.Duration(factor) * m.Span.step
 }
@@ -185,7 +189,7 @@ func (m *model) tokensCard() chartModel {
 
 func (m *model) cacheCard() chartModel {
 	return chartModel{
-		Name: cacheChart, Title: "Prompt cache hits", Sub: "of input, " + m.zoneName(), Chart: m.cache(),
+		Name: cacheChart, Title: "Input read from the cache", Sub: components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all, " + m.eventWords() + ", " + m.zoneName(), Chart: m.cache(),
 		Label: "Share of input that providers read from their caches, " + m.Span.Words + ": " + components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all.",
 	}
 }

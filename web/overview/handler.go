@@ -64,6 +64,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	model := &model{
 		query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role, Plan: layout.Plan(c),
 	}
+	see(model, who)
 	h.fill(ctx, who, model)
 	status := http.StatusOK
 	if model.isWrong() {
@@ -153,6 +154,11 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 		model.Misses = balance.Misses
 		return err
 	})
+	card("answers", &model.AnswersFailed, func() (err error) {
+		model.Answered, model.Answers, err = h.deps.Usage.Answers(ctx, workspace, model.Filter)
+		return err
+	})
+	card("month", &model.MonthFailed, func() error { return h.month(ctx, who, model) })
 	card("trigger", new(string), func() error { return h.advised(ctx, who, model) })
 	card("choices", &model.ChoicesFailed, func() (err error) {
 		model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)

@@ -37,8 +37,10 @@ type model struct {
 
 	Trigger *triggerAdvice // optional
 
+	seen
+
 	// References in the log of reads that failed; "" if none did.
-	TotalsFailed, PointsFailed, RowsFailed, MissesFailed, ChoicesFailed, AttentionFailed string
+	TotalsFailed, PointsFailed, RowsFailed, MissesFailed, ChoicesFailed, AttentionFailed, AnswersFailed, MonthFailed string
 }
 
 // byClients summarizes the compactions that clients made themselves.

@@ -59,7 +59,8 @@ func (m *model) sheetOf(name string) *sheet {
 			}
 		})
 	case cacheChart:
-		return m.series("Prompt cache hits", []string{"Input tokens", "Read from cache", "Written to cache", "Share read"}, m.Points, func(p *tenants.Point) []cell {
+		points, _ := m.coarse()
+		return m.series("Input read from the cache", []string{"Input tokens", "Read from cache", "Written to cache", "Share read"}, points, func(p *tenants.Point) []cell {
 			return []cell{countCell(p.Prompt()), countCell(p.CacheRead), countCell(p.CacheWrite), shareCell(p.CacheRead, p.Prompt())}
 		})
 	case overheadChart:
@@ -83,6 +84,8 @@ func (m *model) sheetOf(name string) *sheet {
 		return m.moneySheet()
 	case "misses":
 		return m.missesSheet()
+	case "answers":
+		return m.answersSheet()
 	case "split":
 		return m.splitSheet()
 	}
@@ -164,6 +167,7 @@ func (s *sheet) write(out *csv.Writer) error {
 func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	ctx, workspace, part := c.Request().Context(), who.Workspace.ID, c.QueryParam("part")
 	m := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Role: who.Role}
+	see(m, who)
 	m.Zone = time.UTC // files use UTC for every reader
 	if m.isWrong() || m.sheetOf(part) == nil {
 		return echo.NewHTTPError(http.StatusBadRequest)
@@ -176,6 +180,8 @@ func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 		var balance tenants.Balance
 		balance, err = h.deps.Usage.Balance(ctx, workspace, m.Filter)
 		m.Misses = balance.Misses
+	case "answers":
+		_, m.Answers, err = h.deps.Usage.Answers(ctx, workspace, m.Filter)
 	case "split":
 		m.Rows, err = h.deps.Usage.Usage(ctx, workspace, m.By, m.Filter)
 	default:

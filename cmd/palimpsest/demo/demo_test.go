@@ -34,9 +34,9 @@ type visitor struct {
 const publicURL = "http://localhost:1"
 
 // start starts the demo of a data directory, which is made if it does not exist.
-func start(t *testing.T, binary, data string) (*visitor, *programtest.Program) {
+func start(t *testing.T, binary, data string, environment ...string) (*visitor, *programtest.Program) {
 	t.Helper()
-	program, err := programtest.Start(t.Context(), binary, []string{"demo", "--days", "3"}, append(programtest.Environment(data), "PALIMPSEST_PUBLIC_URL="+publicURL))
+	program, err := programtest.Start(t.Context(), binary, []string{"demo", "--days", "3"}, slices.Concat(programtest.Environment(data), []string{"PALIMPSEST_PUBLIC_URL=" + publicURL}, environment))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,11 +172,42 @@ func TestDemoShowsWhatTheRealPipelineMade(t *testing.T) {
 	if err := program.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	visitor, program = start(t, binary, data, "PALIMPSEST_PUBLIC_DEMO="+publicURL)
+	visitor.checkPublic(state.Made)
+	if err := program.Stop(); err != nil {
+		t.Fatal(err)
+	}
 	clean = exec.CommandContext(t.Context(), binary, "demo", "clean")
 	clean.Env = append(os.Environ(), programtest.Environment(data)...)
 	said, err := clean.CombinedOutput()
 	if _, left := os.Stat(filepath.Join(data, "demo")); err != nil || !os.IsNotExist(left) {
 		t.Errorf("the demo is still there: %v %v %s", err, left, said)
+	}
+}
+
+// checkPublic checks that someone without a login may look at a public demo, and use nothing of it.
+func (v *visitor) checkPublic(made demo.Made) {
+	v.t.Helper()
+	for _, path := range []string{"/overview", "/sessions", "/requests", "/spend", "/pipeline"} {
+		if shown := v.page(path); shown.Find(`[data-testid="demo"]`).Length() != 1 || shown.Find(`form[action="/logout"]`).Length() != 0 {
+			v.t.Errorf("%s of the public demo: %s", path, shown.Find("title").Text())
+		}
+	}
+	for _, closed := range []string{"POST /v1/messages", "GET /api/v1/usage", "POST /api/v1/login", "POST /mcp", "POST /pipeline", "GET /keys", "GET /requests/csv", "POST /login", "GET /audit"} {
+		method, path, _ := strings.Cut(closed, " ")
+		request, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader("{}"))
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+made.Key)
+		response, err := v.client.Do(request)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusNotFound {
+			v.t.Errorf("%s: %s", closed, response.Status)
+		}
 	}
 }
 

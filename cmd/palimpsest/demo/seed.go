@@ -14,6 +14,8 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants"
 )
 
 // Password is everyone's password in the demo.
@@ -42,11 +44,14 @@ type Config struct {
 	// Join signs someone up with the link of an invitation.
 	Join func(ctx context.Context, link, password string) error
 
-	// Verify marks the address of a user as verified.
-	Verify func(ctx context.Context, email string) error
+	// Verify marks the address of a user as verified and returns their workspace.
+	Verify func(ctx context.Context, email string) (tenants.WorkspaceID, error)
 
 	// Pass runs one pass of a background job: "index", "mail".
 	Pass func(ctx context.Context, work string) error
+
+	// Record writes exchanges of which only figures are kept.
+	Record func(ctx context.Context, workspace tenants.WorkspaceID, exchanges []tenants.Exchange) error
 
 	// Reread makes the program look each session up with its next request, even without a notice of a
 	// change.
@@ -67,7 +72,11 @@ type Made struct {
 
 // Fill fills a new installation. It stops at the first deviation from the plan.
 func Fill(ctx context.Context, config Config) (Made, error) {
-	f := &filling{&talks{Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}}
+	models, err := tokens.NewModels()
+	if err != nil {
+		return Made{}, err
+	}
+	f := &filling{&talks{models: models, Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}}
 	if err := f.hire(ctx); err != nil {
 		return Made{}, fmt.Errorf("make the demo's team: %w", err)
 	}
@@ -83,8 +92,7 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 	if ahead := f.Clock.Now().Sub(f.Until); ahead > 0 {
 		return Made{}, fmt.Errorf("the demo ends %s too late", ahead)
 	}
-	made := Made{Email: f.team.owner.email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent}
-	var err error
+	made := Made{Email: f.team.owner.email, Key: f.team.keys[keyMira].secret, Exchanges: f.sent + f.noted}
 	if made.Sessions, _, err = f.count(ctx, session.ShowConversations); err != nil {
 		return Made{}, fmt.Errorf("count the demo's sessions: %w", err)
 	}
@@ -132,6 +140,8 @@ type talks struct {
 	programs map[string]program
 	team     *team
 	sent     int // exchanges
+	noted    int // exchanges of which only figures are kept
+	models   *tokens.Models
 }
 
 // at sets all clocks to a time, unless it is in the past.

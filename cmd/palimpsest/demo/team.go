@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"palimpsest/tenants"
 )
 
 // The keys of the demo's people.
@@ -12,6 +14,8 @@ const (
 	keyMira    = "mira-laptop"
 	keyAiko    = "aiko-laptop"
 	keyTom     = "tom-workstation"
+	keyNoor    = "noor-laptop"
+	keyRavi    = "ravi-laptop"
 	keyAgents  = "ci-agents"
 	keyCursor  = "cursor-team"
 	keySupport = "support-bot"
@@ -23,6 +27,7 @@ const day = 24 * time.Hour
 
 // team holds the people of the demo and their keys.
 type team struct {
+	workspace tenants.WorkspaceID
 	owner     *person
 	members   map[string]*person // by the first part of the address
 	keys      map[string]apiKey
@@ -46,7 +51,7 @@ func (f *filling) hire(ctx context.Context) error {
 	if err := owner.Call(ctx, http.MethodPost, "/signup", signUp, nil); err != nil {
 		return err
 	}
-	if err := f.Verify(ctx, owner.email); err != nil {
+	if f.team.workspace, err = f.Verify(ctx, owner.email); err != nil {
 		return err
 	}
 	for _, provider := range []providerKeyOf{
@@ -61,6 +66,10 @@ func (f *filling) hire(ctx context.Context) error {
 	if err := owner.Call(ctx, http.MethodPut, "/settings", map[string]string{"time_zone": "Europe/Berlin", "viewers_read": "none"}, nil); err != nil {
 		return err
 	}
+	budgets := map[string]any{"budgets": []map[string]any{{"kind": "workspace", "budget_month_usd": monthBudget}}}
+	if err := owner.Call(ctx, http.MethodPut, "/budgets", budgets, nil); err != nil {
+		return err
+	}
 	// Limit prompts to the team's own choice, below the models' windows.
 	for _, model := range []string{"claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1", "gpt-5.1-codex"} {
 		if err := owner.Call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": 120_000}, nil); err != nil {
@@ -72,6 +81,9 @@ func (f *filling) hire(ctx context.Context) error {
 	}
 	return f.makeKeys(ctx)
 }
+
+// monthBudget is what the team allows itself in a month, in US dollars.
+const monthBudget = 3000
 
 // batchModel is the model that the second key of OpenAI is for.
 const batchModel = "gpt-4.1-mini"
@@ -104,7 +116,7 @@ func (f *filling) store(ctx context.Context, wanted providerKeyOf) error {
 // invite invites the people, who sign up a little later.
 func (f *filling) invite(ctx context.Context) error {
 	for _, invited := range []struct{ name, role string }{
-		{"jonas", "admin"}, {"aiko", "member"}, {"tom", "member"}, {"sam", "viewer"}, {"dana", "billing"},
+		{"jonas", "admin"}, {"aiko", "member"}, {"tom", "member"}, {"noor", "member"}, {"ravi", "member"}, {"sam", "viewer"}, {"dana", "billing"},
 	} {
 		person, err := newPerson(f.URL, invited.name+"@example.com")
 		if err != nil {
@@ -121,7 +133,7 @@ func (f *filling) invite(ctx context.Context) error {
 		if err := f.Join(ctx, link, Password); err != nil {
 			return fmt.Errorf("join %s: %w", person.email, err)
 		}
-		if err := f.Verify(ctx, person.email); err != nil {
+		if _, err := f.Verify(ctx, person.email); err != nil {
 			return err
 		}
 		if err := person.logIn(ctx); err != nil {
@@ -164,6 +176,8 @@ func (f *filling) makeKeys(ctx context.Context) error {
 		{"mira", keyOf{Name: keyMira, Scopes: []string{"proxy", "recall"}}},
 		{"aiko", keyOf{Name: keyAiko, Scopes: proxy}},
 		{"tom", keyOf{Name: keyTom, Scopes: proxy}},
+		{"noor", keyOf{Name: keyNoor, Scopes: proxy}},
+		{"ravi", keyOf{Name: keyRavi, Scopes: proxy}},
 		{"jonas", keyOf{Name: keyAgents, Scopes: proxy, Models: []string{"gpt-5*", "gpt-4.1*", "claude-*"}, Minute: 600, AtOnce: 8, Day: 40, Month: 600}},
 		{"jonas", keyOf{Name: keyCursor, Scopes: proxy}},
 		{"jonas", keyOf{Name: keySupport, Scopes: proxy, Pipeline: "modules: [semantic-cache]\nsemantic-cache:\n  embeddingModel: \"\"\n  ttlSeconds: 86400\n"}},

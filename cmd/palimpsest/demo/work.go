@@ -16,7 +16,7 @@ type entry struct {
 
 // diary holds all events, in order.
 func (f *filling) diary() []entry {
-	diary := slices.Concat(f.routine(), f.episodes(), f.changes())
+	diary := slices.Concat(f.routine(), f.episodes(), f.changes(), f.figures())
 	slices.SortStableFunc(diary, func(a, b entry) int { return a.when.Compare(b.when) })
 	return diary
 }
@@ -45,6 +45,8 @@ func desks() []desk {
 		{keyAiko, pi, "claude-sonnet-4-5"},
 		{keyTom, openCode, "gpt-5.1"},
 		{keyTom, codex, "gpt-5.1-codex"},
+		{keyNoor, claudeCode, "claude-opus-4-5"},
+		{keyRavi, claudeCode, "claude-opus-4-5"},
 		{keyAgents, codex, "gpt-5.1-codex"},
 		{keyCursor, cursor, "gpt-5.1"},
 	}
@@ -56,11 +58,14 @@ const (
 	shuts = 17
 )
 
-// routine are the ordinary sessions of all days, and the questions of the shop's customers.
+// textDays is the number of the newest days whose ordinary sessions are kept with their text.
+const textDays = 30
+
+// routine are the ordinary sessions of the newest days, and the questions of the shop's customers.
 func (f *filling) routine() []entry {
 	var diary []entry
 	number := uint64(0)
-	for day := range f.Days {
+	for day := f.Days - min(f.Days, textDays); day < f.Days; day++ {
 		// Generate the same sessions each time, regardless of the other days.
 		random := rand.New(rand.NewPCG(f.Seed, uint64(day))) //nolint:gosec // no secret
 		begins := f.dawn(day)
@@ -77,9 +82,7 @@ func (f *filling) routine() []entry {
 			when := begins.Add(opens*time.Hour + time.Duration(i)*gap + time.Duration(random.IntN(50))*time.Minute)
 			diary = append(diary, f.ordinary(number, when, random))
 		}
-		if day > f.Days/3 {
-			diary = append(diary, f.questions(number, begins.Add(20*time.Hour), 3+random.IntN(6), random))
-		}
+		diary = append(diary, f.questions(number, begins.Add(20*time.Hour), 3+random.IntN(6), random))
 	}
 	return slices.DeleteFunc(diary, func(e entry) bool { return e.when.After(f.Until.Add(-time.Hour)) })
 }
