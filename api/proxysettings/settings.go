@@ -311,11 +311,7 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 	}
 	changes := c.changes.Count()
 	before, known := c.last.Get(workspace)
-	patience := loadTimeout
-	if known && len(before.keys) > 0 { // settings without a provider key serve few requests
-		patience = againTimeout
-	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, before.patience())
 	defer cancel()
 	var result singleflight.Result
 	select {
@@ -338,6 +334,15 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 		}
 	})
 	return before, nil
+}
+
+// patience returns how long a request waits for newer settings than s, which may be nil. Settings without a
+// provider key serve few requests.
+func (s *settings) patience() time.Duration {
+	if s != nil && len(s.keys) > 0 {
+		return againTimeout
+	}
+	return loadTimeout
 }
 
 // read loads a workspace's settings and keeps them, unless there was a change since.

@@ -153,9 +153,11 @@ func TestFirstProviderKeyIsWaitedFor(t *testing.T) {
 	if err := settings.ReadAhead(t.Context(), workspace); err != nil {
 		t.Fatal(err)
 	}
-	store.set(false, func() { time.Sleep(againTimeout + againTimeout/10) }, anthropic())
+	before, _ := settings.last.Get(workspace)
+	store.set(false, nil, anthropic())
 	settings.Forget(workspace)
-	if now, err := settings.of(t.Context(), workspace); err != nil || len(now.keys) != 1 {
-		t.Errorf("%v, want settings with the provider key", err)
+	now, err := settings.of(t.Context(), workspace)
+	if err != nil || len(now.keys) != 1 || before.patience() != loadTimeout || now.patience() != againTimeout {
+		t.Errorf("%v, waits for %s without a key and %s with one", err, before.patience(), now.patience())
 	}
 }
