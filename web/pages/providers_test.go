@@ -80,7 +80,7 @@ func TestCloudKeysAskForWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 
-	for preset, want := range map[string]struct{ regions, kinds int }{"google": {1, 1}, "claude-google": {1, 1}, "claude-aws": {1, 2}, "foundry": {0, 2}, "azure": {0, 3}, "openai": {0, 4}} {
+	for preset, want := range map[string]struct{ regions, kinds int }{"google": {1, 1}, "claude-google": {1, 1}, "claude-aws": {1, 2}, "foundry": {0, 2}, "azure": {0, 3}, "openai": {0, 5}} {
 		page := person.Get("/providers/new?preset=" + preset)
 		if regions, kinds := page.Find(`input[name="region"]`).Length(), page.Find(`select[name="auth"] option`).Length(); regions != want.regions || kinds != want.kinds {
 			t.Errorf("%s: %d regions, %d kinds of keys", preset, regions, kinds)
