@@ -53,10 +53,10 @@ type State struct {
 type Account struct {
 	State
 
-	Workspace tenants.WorkspaceID
-	Customer  string // Stripe's id; "" before the first checkout
-	Restraint tenants.Restraint
-	Told      string // the trouble of the last mail
+	Workspace tenants.WorkspaceID `gorm:"column:workspace_id"`
+	Customer  string              // Stripe's id; "" before the first checkout
+	Restraint tenants.Restraint   `gorm:"embedded"`
+	Told      string              // the trouble of the last mail
 }
 
 // Fields returns a state's fields for the audit log.

@@ -90,6 +90,9 @@ func statementsOf(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	direct := regexp.MustCompile(`\b(INSERT INTO|UPDATE(?: ONLY)?|DELETE FROM) ([a-z_]+)`)
 	locked := regexp.MustCompile("(?s)FROM ([a-z_]+)[^`\"]* FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
+	written := regexp.MustCompile(`\b(create|update)\(tx, "([a-z_]+)"`) // of package tenantsdb
+	created := regexp.MustCompile(`Table\("([a-z_]+)"\)\.Create\(`)
+	lockedRow := regexp.MustCompile(`Table\("([a-z_]+)"\).*locked\(\)`)
 	upserted := regexp.MustCompile("(?s)INSERT INTO ([a-z_]+)[^`\"]*ON CONFLICT[^`\"]*DO UPDATE")
 	needed := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -103,7 +106,13 @@ func statementsOf(t *testing.T, root string) map[string]bool {
 		for _, found := range direct.FindAllStringSubmatch(string(source), -1) {
 			needed[found[2]+" "+strings.ToLower(strings.Fields(found[1])[0])] = true
 		}
-		for _, pattern := range []*regexp.Regexp{locked, upserted} {
+		for _, found := range written.FindAllStringSubmatch(string(source), -1) {
+			needed[found[2]+" "+map[string]string{"create": "insert", "update": "update"}[found[1]]] = true
+		}
+		for _, found := range created.FindAllStringSubmatch(string(source), -1) {
+			needed[found[1]+" insert"] = true
+		}
+		for _, pattern := range []*regexp.Regexp{locked, lockedRow, upserted} {
 			for _, found := range pattern.FindAllStringSubmatch(string(source), -1) {
 				needed[found[1]+" update"] = true
 			}

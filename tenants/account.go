@@ -39,7 +39,7 @@ const (
 type Token struct {
 	Hash      []byte // SHA-256 of the secret, which has 256 random bits
 	Kind      TokenKind
-	User      uuid.UUID // set by the store
+	User      uuid.UUID `gorm:"column:user_id"` // set by the store
 	Email     string    // lower case
 	CreatedAt time.Time
 	ExpiresAt time.Time
@@ -69,10 +69,10 @@ type AccountRequest struct {
 	Email        string // lower case
 	PasswordHash string // of a sign-up
 	Workspace    string // name, of a sign-up
-	From         string // address of the client
+	From         string `gorm:"column:address"` // address of the client
 
 	// OnlyFirst answers a sign-up only if it is the installation's first person. It is not stored.
-	OnlyFirst bool
+	OnlyFirst bool `gorm:"-"`
 }
 
 // Joining is a sign-up through an invitation.
@@ -93,7 +93,7 @@ type WaitingMail struct {
 	ID        uuid.UUID
 	CreatedAt time.Time
 	Attempts  int  // including the next one
-	Shut      bool // its text does not open because the master key that sealed it was removed
+	Shut      bool `gorm:"-"` // its text does not open because the master key that sealed it was removed
 }
 
 // Accounts changes people's addresses and passwords, and lists their logins.
@@ -215,13 +215,13 @@ const (
 
 // SecondFactor is the secret from which a person's authenticator app generates codes (TOTP, RFC 6238).
 type SecondFactor struct {
-	User        uuid.UUID
-	Sealed      []byte // see vault.SealAbout
+	User        uuid.UUID `gorm:"column:user_id"`
+	Sealed      []byte    // see vault.SealAbout
 	CreatedAt   time.Time
 	ConfirmedAt time.Time // zero: not confirmed, so log-ins ask for no code yet
 	UsedAt      time.Time // zero: not yet
 	LastStep    int64     // time step of the last accepted code
-	Left        int       // recovery codes that have not been used
+	Left        int       `gorm:"column:codes"` // recovery codes that have not been used
 }
 
 // IsOn reports whether log-ins need a code.
@@ -289,13 +289,13 @@ var ErrPasskeyCopied = fmt.Errorf("%w: a copy of it was used", ErrPasskey)
 type Passkey struct {
 	ID         uuid.UUID
 	Name       string
-	Credential []byte // the authenticator's id of it
-	PublicKey  []byte // COSE, RFC 9052
-	SignCount  uint32 // highest seen so far; 0 if the authenticator does not count
-	Transports []string
+	Credential []byte   // the authenticator's id of it
+	PublicKey  []byte   // COSE, RFC 9052
+	SignCount  uint32   // highest seen so far; 0 if the authenticator does not count
+	Transports []string `gorm:"serializer:list"`
 	CreatedAt  time.Time
-	UsedAt     time.Time // zero: not yet
-	CopiedAt   time.Time // zero: no copy was seen
+	UsedAt     time.Time `gorm:"serializer:null"` // zero: not yet
+	CopiedAt   time.Time `gorm:"serializer:null"` // zero: no copy was seen
 
 	BackupEligible bool // may be stored on several devices
 	BackedUp       bool

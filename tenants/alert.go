@@ -54,12 +54,12 @@ type AlertChannel struct {
 	ID        uuid.UUID
 	Kind      AlertKind
 	Name      string
-	Place     string    // host of the webhook; "" for mails
-	User      uuid.UUID // the member who gets the mails; uuid.Nil for webhooks
-	Sealed    []byte    // URL and signing secret, see AboutAlertChannel; nil for mails
-	Rules     []AlertRule
+	Place     string      // host of the webhook; "" for mails
+	User      uuid.UUID   `gorm:"column:user_id;serializer:null"` // the member who gets the mails; uuid.Nil for webhooks
+	Sealed    []byte      // URL and signing secret, see AboutAlertChannel; nil for mails
+	Rules     []AlertRule `gorm:"serializer:list"`
 	Disabled  bool
-	SetBy     uuid.UUID // who chose the rules last
+	SetBy     uuid.UUID `gorm:"serializer:null"` // who chose the rules last
 	CreatedAt time.Time
 }
 
@@ -112,24 +112,13 @@ func (w WantedAlertChannel) Validate() error {
 	return nil
 }
 
-// JoinAlertRules joins rules with commas, the stored form.
+// JoinAlertRules joins rules with commas.
 func JoinAlertRules(rules []AlertRule) string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
 		names[i] = string(rule)
 	}
 	return strings.Join(names, ",")
-}
-
-// SplitAlertRules parses the output of JoinAlertRules.
-func SplitAlertRules(text string) []AlertRule {
-	var rules []AlertRule
-	for name := range strings.SplitSeq(text, ",") {
-		if name != "" {
-			rules = append(rules, AlertRule(name))
-		}
-	}
-	return rules
 }
 
 // AboutAlertChannel returns the context to which a channel's URL and signing secret are sealed.
@@ -141,9 +130,9 @@ func AboutAlertChannel(workspace WorkspaceID, channel uuid.UUID) string {
 type Alert struct {
 	Rule    AlertRule
 	Subject string // the subject: a key's id, a part of the installation; "" for the workspace
-	Period  string // people are alerted once in it; "" to alert again after AlertAgain
+	Period  string `gorm:"-"` // people are alerted once in it; "" to alert again after AlertAgain
 	Title   string // one line
-	Text    string
+	Text    string `gorm:"column:body"`
 	Path    string // of the page that shows more
 }
 
@@ -169,13 +158,13 @@ type AlertDelivery struct {
 	Alert
 
 	ID        uuid.UUID // version 7; receivers detect repeats by it
-	Channel   uuid.UUID
+	Channel   uuid.UUID `gorm:"column:channel_id"`
 	CreatedAt time.Time
 	NextAt    time.Time // not tried before
 	Until     time.Time // not tried after
 	State     DeliveryState
 	Attempts  int
-	TriedAt   time.Time // zero if it was not tried yet
+	TriedAt   time.Time `gorm:"serializer:null"` // zero if it was not tried yet
 	Status    int       // HTTP status of the newest answer; 0 without an answer
 	Answer    string    // its beginning, without secrets; or the error
 }

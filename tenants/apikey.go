@@ -34,21 +34,21 @@ const KeyStart = "plm_"
 // APIKey is a workspace's API key as stored. Only its holder knows its secret.
 type APIKey struct {
 	ID        uuid.UUID
-	Workspace WorkspaceID
+	Workspace WorkspaceID `gorm:"column:workspace_id"`
 	Name      string
-	Prefix    string  // the first characters of the secret, to recognize it by
-	Suffix    string  // the last four
-	Scopes    []Scope // as stored; for a presented key, the scopes that it may use now
-	Pipeline  string  // overrides the workspace's pipeline config, as YAML; "" if absent
-	Limits    Limits
+	Prefix    string    // the first characters of the secret, to recognize it by
+	Suffix    string    // the last four
+	Scopes    []Scope   `gorm:"serializer:list"` // as stored; for a presented key, the scopes that it may use now
+	Pipeline  string    // overrides the workspace's pipeline config, as YAML; "" if absent
+	Limits    Limits    `gorm:"-"`
 	CreatedBy uuid.UUID // a member
-	Person    uuid.UUID // the member whose role bounds the key; set for a presented key and in a Grantor only
-	Rights    KeyRights // of a presented key and in a Grantor only
-	Creator   string    // their e-mail address, in lists only; "" if they left
+	Person    uuid.UUID `gorm:"-"`  // the member whose role bounds the key; set for a presented key and in a Grantor only
+	Rights    KeyRights `gorm:"-"`  // of a presented key and in a Grantor only
+	Creator   string    `gorm:"->"` // their e-mail address, in lists only; "" if they left
 
 	APIKeyTimes
 
-	KeyWorkspace
+	KeyWorkspace `gorm:"-"`
 }
 
 // KeyWorkspace describes the workspace of a presented API key.

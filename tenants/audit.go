@@ -9,13 +9,13 @@ import (
 
 // Actor is the originator of an action in a workspace. The zero Actor is the product.
 type Actor struct {
-	User   uuid.UUID // Nil for an API key and for the product
-	APIKey uuid.UUID // Nil for a person and for the product
-	Name   string    // at that time: the person's e-mail address, the key's name
-	From   string    // address of the client; "" for the product or its command line
+	User   uuid.UUID `gorm:"column:user_id;serializer:null"`    // Nil for an API key and for the product
+	APIKey uuid.UUID `gorm:"column:api_key_id;serializer:null"` // Nil for a person and for the product
+	Name   string    `gorm:"column:actor"`                      // at that time: the person's e-mail address, the key's name
+	From   string    `gorm:"column:address"`                    // address of the client; "" for the product or its command line
 
 	// Until is the expiry of the secret that an API key was presented with; optional.
-	Until *time.Time
+	Until *time.Time `gorm:"-"`
 }
 
 // Fields are readable values by field name. They contain no secrets and no session text.
@@ -25,8 +25,8 @@ type Fields map[string]string
 type Change struct {
 	Action Action
 	Target string // the changed object: an id, an address, a name
-	Before Fields // nil for a creation
-	After  Fields // nil for a deletion
+	Before Fields `gorm:"serializer:json"` // nil for a creation
+	After  Fields `gorm:"serializer:json"` // nil for a deletion
 }
 
 // AuditEntry is one change with its actor and time. It is written in the transaction of the change, and never
@@ -36,7 +36,7 @@ type AuditEntry struct {
 
 	ID    uuid.UUID // version 7: ordered by time
 	At    time.Time
-	Actor Actor
+	Actor Actor `gorm:"embedded"`
 }
 
 // Action names a kind of change: the object, then the verb.

@@ -20,13 +20,13 @@ const (
 // may read its comments.
 type Comment struct {
 	ID      uuid.UUID // version 7: ordered by time
-	Session uuid.UUID
-	Lane    uuid.UUID // of Message; uuid.Nil: about the whole session
+	Session uuid.UUID `gorm:"column:session_id"`
+	Lane    uuid.UUID `gorm:"column:lane_id"` // of Message; uuid.Nil: about the whole session
 	Message int       // place in the client's list
-	Author  uuid.UUID // uuid.Nil once they have left the workspace
-	Name    string    // the author's address; "" once they have left
+	Author  uuid.UUID `gorm:"column:user_id"` // uuid.Nil once they have left the workspace
+	Name    string    `gorm:"column:email"`   // the author's address; "" once they have left
 	Text    string    // plain, with secrets redacted
-	At      time.Time
+	At      time.Time `gorm:"column:created_at"`
 }
 
 // Check returns Invalid for an invalid comment.
@@ -101,9 +101,9 @@ const MaxStars = 1000
 // Star is a session that someone has marked. Others in the workspace do not see it, except in an export of
 // all data.
 type Star struct {
-	User    uuid.UUID
-	Session uuid.UUID
-	At      time.Time
+	User    uuid.UUID `gorm:"column:user_id"`
+	Session uuid.UUID `gorm:"column:session_id"`
+	At      time.Time `gorm:"column:starred_at"`
 }
 
 // Stars stores starred sessions.

@@ -25,9 +25,9 @@ const (
 
 // TextPolicy says which session text each role of a workspace may read. The role billing may not read any.
 type TextPolicy struct {
-	Managers Reads // owners and admins: all or own
-	Members  Reads // all or own
-	Viewers  Reads // all or none
+	Managers Reads `gorm:"column:managers_read"` // owners and admins: all or own
+	Members  Reads `gorm:"column:members_read"`  // all or own
+	Viewers  Reads `gorm:"column:viewers_read"`  // all or none
 }
 
 // And returns the more restrictive of two rights.
@@ -56,12 +56,12 @@ func (p TextPolicy) For(role Role) Reads {
 
 // DataSettings are a workspace's data settings, except its Retention.
 type DataSettings struct {
-	TimeZone string // of the workspace's days, as in the IANA time zone database
-	Text     TextPolicy
-	NoStore  bool // stores figures only of its exchanges, and therefore compresses none
-	Redact   Redaction
-	EndUsers EndUserIDs // hashed if empty
-	Origins  Origins    // of pages that may read answers in a browser; an API key may have its own
+	TimeZone string     // of the workspace's days, as in the IANA time zone database
+	Text     TextPolicy `gorm:"embedded"`
+	NoStore  bool       // stores figures only of its exchanges, and therefore compresses none
+	Redact   Redaction  `gorm:"embedded"`
+	EndUsers EndUserIDs `gorm:"column:end_user_ids"`                     // hashed if empty
+	Origins  Origins    `gorm:"column:browser_origins;serializer:lines"` // of pages that may read answers in a browser; an API key may have its own
 	Failover Failover   // when a provider key fails
 
 	OwnCredentials bool // requests may bring their own provider credential, with our key in X-Palimpsest-Key
@@ -271,8 +271,8 @@ const (
 // Redaction lists the personal data that a workspace has replaced in session text before storage. It is off
 // without Kinds.
 type Redaction struct {
-	Kinds []RedactionKind
-	Names []string // of people, for RedactNames
+	Kinds []RedactionKind `gorm:"column:redact;serializer:list"`
+	Names []string        `gorm:"column:redact_names;serializer:lines"` // of people, for RedactNames
 }
 
 // normal returns the settings with each kind once, in the order of RedactionKinds, and without blanks around

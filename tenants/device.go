@@ -34,12 +34,12 @@ var (
 // A DeviceLogin is a terminal's login request. Its codes are not stored.
 type DeviceLogin struct {
 	Machine   string // as the terminal calls it
-	From      string // the terminal's address
+	From      string `gorm:"column:asked_from"` // the terminal's address
 	AskedAt   time.Time
 	ExpiresAt time.Time
-	Pause     time.Duration // minimum between two polls of the terminal
-	PolledAt  time.Time     // last poll; zero if never
-	UsedAt    time.Time     // creation of its key; zero if absent
+	Pause     time.Duration `gorm:"column:pause_seconds;serializer:seconds"` // minimum between two polls of the terminal
+	PolledAt  time.Time     `gorm:"serializer:null"`                         // last poll; zero if never
+	UsedAt    time.Time     `gorm:"serializer:null"`                         // creation of its key; zero if absent
 
 	DeviceDecision
 }
@@ -47,10 +47,10 @@ type DeviceLogin struct {
 // DeviceDecision is a person's answer to a terminal's login request.
 type DeviceDecision struct {
 	Denied     bool
-	User       uuid.UUID   // the person who allows it; Nil until then
+	User       uuid.UUID   `gorm:"column:user_id;serializer:null"` // the person who allows it; Nil until then
 	Email      string      // theirs
-	Workspace  WorkspaceID // for which workspace
-	Name       string      // of the workspace
+	Workspace  WorkspaceID `gorm:"column:workspace_id;serializer:null"` // for which workspace
+	Name       string      `gorm:"column:workspace_name"`               // of the workspace
 	KeyExpires *time.Time  // the key's expiry; nil if never
 }
 

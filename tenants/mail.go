@@ -8,9 +8,9 @@ import (
 
 // Mail is a message to one person. It contains no session text.
 type Mail struct {
-	To      string // one address
+	To      string `gorm:"column:recipient"` // one address
 	Subject string // one line
-	Text    string // plain text, with links written out
+	Text    string `gorm:"column:body"` // plain text, with links written out
 }
 
 // MailSender hands mails over to a server.

@@ -75,10 +75,10 @@ func (OnlyOwner) Unwrap() error { return ErrLastOwner }
 // the address may accept it, once.
 type Invitation struct {
 	ID        uuid.UUID
-	Workspace Workspace
-	Email     string // lower case
+	Workspace Workspace `gorm:"embedded;embeddedPrefix:workspace_"`
+	Email     string    // lower case
 	Role      Role
-	InvitedBy string // address of the inviter; "" for an API key, or a former member
+	InvitedBy string `gorm:"column:inviter"` // address of the inviter; "" for an API key, or a former member
 	CreatedAt time.Time
 	SentAt    time.Time // when its newest link was made
 	ExpiresAt time.Time

@@ -152,11 +152,11 @@ func IsModelName(text string) bool {
 
 // ModelWindow is the context window of a model in one workspace, in place of the one in the table of models.
 type ModelWindow struct {
-	Workspace WorkspaceID
+	Workspace WorkspaceID `gorm:"column:workspace_id"`
 	Model     string
-	Tokens    int
+	Tokens    int `gorm:"column:window_tokens"`
 	Source    WindowSource
-	SetBy     uuid.UUID // uuid.Nil if it was learned
+	SetBy     uuid.UUID `gorm:"serializer:null"` // uuid.Nil if it was learned
 	SetAt     time.Time
 }
 

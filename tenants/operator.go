@@ -54,16 +54,16 @@ func CheckReason(reason string) (string, error) {
 // OperatedWorkspace is an operator's view of a workspace, without session text.
 type OperatedWorkspace struct {
 	ID           WorkspaceID
-	Name         string
-	CreatedAt    time.Time
-	Owner        string // address of its first owner; "" without an owner
-	Members      int64
-	Exchanges    int64 // of the last 30 days, as are the next two
-	Failures     int64 // of them
-	Tokens       int64 // as providers reported them
+	Name         string    `gorm:"column:workspace_name"`
+	CreatedAt    time.Time `gorm:"column:created"`
+	Owner        string    // address of its first owner; "" without an owner
+	Members      int64     `gorm:"column:member_count"`
+	Exchanges    int64     `gorm:"column:exchange_count"` // of the last 30 days, as are the next two
+	Failures     int64     `gorm:"column:failure_count"`  // of them
+	Tokens       int64     `gorm:"column:token_count"`    // as providers reported them
 	LastExchange *time.Time
-	ArchiveBytes int64       // of all originals
-	Suspension   *Suspension // nil if it is active
+	ArchiveBytes int64       `gorm:"column:archived"` // of all originals
+	Suspension   *Suspension `gorm:"-"`               // nil if it is active
 }
 
 // OperatedQuery selects the workspaces in an operator's list, the newest first.

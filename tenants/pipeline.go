@@ -9,12 +9,12 @@ import (
 
 // PipelineConfig is one saved version of a workspace's pipeline.
 type PipelineConfig struct {
-	Workspace WorkspaceID
-	Version   int    // 1 for the first saved one; 0 for the default, before the first save
-	Modules   string // the modules in order, comma-separated; empty: the default pipeline
-	YAML      string // settings that differ from the defaults
+	Workspace WorkspaceID `gorm:"column:workspace_id"`
+	Version   int         // 1 for the first saved one; 0 for the default, before the first save
+	Modules   string      // the modules in order, comma-separated; empty: the default pipeline
+	YAML      string      // settings that differ from the defaults
 	SavedBy   uuid.UUID
-	Author    string // their e-mail address or API key's name, in lists only; "" if they left, or for the product
+	Author    string `gorm:"->"` // their e-mail address or API key's name, in lists only; "" if they left, or for the product
 	SavedAt   time.Time
 }
 

@@ -66,22 +66,22 @@ type Header struct {
 // ProviderKey is a provider's key as people see it. Its secret is sealed in the vault.
 type ProviderKey struct {
 	ID        uuid.UUID
-	Workspace WorkspaceID
-	Provider  Provider // dialect of its requests
-	Both      bool     // it takes requests of Anthropic's and of OpenAI's dialect
-	Preset    string   // id of the Preset that it was made from; optional
+	Workspace WorkspaceID `gorm:"column:workspace_id"`
+	Provider  Provider    // dialect of its requests
+	Both      bool        `gorm:"column:both_dialects"` // it takes requests of Anthropic's and of OpenAI's dialect
+	Preset    string      // id of the Preset that it was made from; optional
 	Name      string
 	BaseURL   string // empty: the provider's own
 	Region    string // of a key whose preset has one; empty for others
 	Auth      Auth
-	Headers   []Header // sent along with every request
+	Headers   []Header `gorm:"serializer:array"` // sent along with every request
 	CreatedBy uuid.UUID
 	CreatedAt time.Time
 
 	ProviderKeySecret
 	ProviderKeyRouting
 
-	Check ProviderKeyCheck
+	Check ProviderKeyCheck `gorm:"embedded"`
 }
 
 // ProviderKeySecret is the stored secret of a provider key.
@@ -95,21 +95,21 @@ type ProviderKeySecret struct {
 type ProviderKeyRouting struct {
 	// Models are the names of the key's models, in which * matches any characters. An empty list takes every
 	// model that no other key claims.
-	Models   []string
-	Order    int  // keys with smaller numbers come first
-	Default  bool // it takes the models of its dialect that no key names
-	Disabled bool // it takes no requests
+	Models   []string `gorm:"serializer:array"`
+	Order    int      `gorm:"column:place"`      // keys with smaller numbers come first
+	Default  bool     `gorm:"column:is_default"` // it takes the models of its dialect that no key names
+	Disabled bool     // it takes no requests
 
 	// Wait bounds the wait for the beginning of an answer; 0 waits as long as the client.
-	Wait time.Duration
+	Wait time.Duration `gorm:"column:wait_seconds;serializer:seconds"`
 }
 
 // ProviderKeyCheck is the outcome of the last test of a key.
 type ProviderKeyCheck struct {
-	At      time.Time // zero: it was never tested
-	OK      bool
-	Status  int    // of the provider's answer; 0 without an answer
-	Problem string // empty: the key works
+	At      time.Time `gorm:"column:checked_at;serializer:null"` // zero: it was never tested
+	OK      bool      `gorm:"column:check_ok"`
+	Status  int       `gorm:"column:check_status"`  // of the provider's answer; 0 without an answer
+	Problem string    `gorm:"column:check_problem"` // empty: the key works
 }
 
 // Speaks reports whether a key accepts requests in a dialect.

@@ -74,7 +74,7 @@ func (s SignOn) Fields() Fields {
 
 // Domain is an e-mail domain that a workspace claims.
 type Domain struct {
-	Name     string // lower case
+	Name     string `gorm:"column:domain"` // lower case
 	Token    string
 	ProvenAt time.Time // zero if not proven; the domain then has no effect
 }

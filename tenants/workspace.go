@@ -23,7 +23,7 @@ type Workspace struct {
 
 	// Suspension is the reason why the workspace is blocked; nil if it is active. It is set for the
 	// workspaces of a Principal only.
-	Suspension *Suspension
+	Suspension *Suspension `gorm:"-"`
 }
 
 // Role bounds a member's rights in a workspace.
@@ -60,7 +60,7 @@ type User struct {
 
 // Membership is a user's place in a workspace.
 type Membership struct {
-	Workspace Workspace
+	Workspace Workspace `gorm:"embedded;embeddedPrefix:workspace_"`
 	Role      Role
 	SeenAt    time.Time // when the user last worked there, within minutes; zero if unknown
 }
@@ -70,7 +70,7 @@ const LoginAge = 14 * 24 * time.Hour
 
 // Member is a user in one workspace.
 type Member struct {
-	User     User
+	User     User `gorm:"embedded"`
 	Role     Role
 	JoinedAt time.Time
 	SeenAt   time.Time // when they last did something here, within minutes; zero if never
@@ -80,12 +80,12 @@ type Member struct {
 type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
-	Workspace WorkspaceID // the login's workspace; zero if absent
-	SignOn    WorkspaceID // workspace whose single sign-on opened it and to which it is limited; zero for other logins
+	Workspace WorkspaceID `gorm:"column:workspace_id;serializer:null"`      // the login's workspace; zero if absent
+	SignOn    WorkspaceID `gorm:"column:sign_on_workspace;serializer:null"` // workspace whose single sign-on opened it and to which it is limited; zero for other logins
 	UserAgent string      // as the browser named itself
 	Place     string      // place of the log-in; written once and not read back
 	CreatedAt time.Time
-	SeenAt    time.Time // last use, within minutes
+	SeenAt    time.Time `gorm:"column:last_seen_at"` // last use, within minutes
 	ExpiresAt time.Time
 }
 
@@ -218,8 +218,8 @@ const (
 
 // Restraint makes a workspace's requests pass without any module. It never refuses them.
 type Restraint struct {
-	Reason Reason
-	Since  time.Time // zero for Unrestrained
+	Reason Reason    `gorm:"column:restraint"`
+	Since  time.Time `gorm:"column:restrained_at"` // zero for Unrestrained
 }
 
 // MaxEmail is the longest address, in bytes (RFC 5321, section 4.5.3.1.3, less the brackets).

@@ -2,7 +2,7 @@ package billingdb
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,11 +29,7 @@ const accountColumns = `customer, subscription, plan, status, seats, period_star
 // Account implements billing.Store.
 func (s *Store) Account(ctx context.Context, tenant tenants.Tenant) (billing.Account, error) {
 	workspace := tenant.Workspace()
-	var account billing.Account
-	err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) (err error) {
-		account, err = accountOf(tx, workspace)
-		return err
-	})
+	account, err := batchdb.Read(ctx, batchdb.Of(s.db, tenant), func(tx *gorm.DB) (billing.Account, error) { return accountOf(tx, workspace) })
 	return account, batchdb.Wrapf(err, "account of workspace %s", workspace)
 }
 
@@ -45,12 +41,9 @@ func (s *Store) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (t
 
 // KeepCustomer implements billing.Store.
 func (s *Store) KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID, customer string) (string, error) {
-	var kept string
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, customer) VALUES (?, ?)
+	kept, err := batchdb.Scan[string](ctx, batchdb.Of(s.db, workspace), `INSERT INTO billing_accounts (workspace_id, customer) VALUES (?, ?)
 			ON CONFLICT (workspace_id) DO UPDATE SET customer = CASE billing_accounts.customer WHEN '' THEN EXCLUDED.customer ELSE billing_accounts.customer END
-			RETURNING customer`, workspace, customer).Scan(&kept).Error
-	})
+			RETURNING customer`, workspace, customer)
 	return kept, batchdb.Wrapf(err, "keep customer of workspace %s", workspace)
 }
 
@@ -69,10 +62,7 @@ func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.Works
 
 // Members implements billing.Store.
 func (s *Store) Members(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
-	var count int64
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT count(*) FROM members WHERE workspace_id = ?", workspace).Scan(&count).Error
-	})
+	count, err := batchdb.Scan[int64](ctx, batchdb.Of(s.db, workspace), "SELECT count(*) FROM members WHERE workspace_id = ?", workspace)
 	return count, batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
@@ -84,13 +74,10 @@ func (s *Store) Note(ctx context.Context, workspace tenants.WorkspaceID, change 
 // Restrain implements billing.Store.
 func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, restraint tenants.Restraint) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, restraint, restrained_at) VALUES (?, ?, ?)
+		return errors.Join(batchdb.Write(tx, `INSERT INTO billing_accounts (workspace_id, restraint, restrained_at) VALUES (?, ?, ?)
 			ON CONFLICT (workspace_id) DO UPDATE SET restraint = EXCLUDED.restraint, restrained_at = EXCLUDED.restrained_at`,
-			workspace, string(restraint.Reason), nullable(restraint.Since)).Error
-		if err != nil {
-			return err
-		}
-		return tx.Exec("SELECT pg_notify(?, ?)", tenantsdb.SettingsChannel, workspace.String()).Error
+			workspace, restraint.Reason, nullable(restraint.Since)),
+			batchdb.Write(tx, "SELECT pg_notify(?, ?)", tenantsdb.SettingsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "restrain workspace %s", workspace)
 }
@@ -120,81 +107,32 @@ func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble
 
 // Due implements billing.Store.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]tenants.WorkspaceID, error) {
-	var due []tenants.WorkspaceID
-	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
+	due, err := batchdb.Scan[[]tenants.WorkspaceID](ctx, s.db.AsWorker, `SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
 			UNION SELECT workspace_id FROM usage_meter WHERE exchanges <> looked_at
 			UNION SELECT workspace_id FROM usage_meter_deltas
-			ORDER BY workspace_id LIMIT ?`, now, limit).Scan(&due).Error
-	})
+			ORDER BY workspace_id LIMIT ?`, now, limit)
 	return due, batchdb.Wrapf(err, "workspaces that are due")
 }
 
 // LookAt implements billing.Store.
 func (s *Store) LookAt(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
-			ON CONFLICT (workspace_id) DO UPDATE SET due_at = EXCLUDED.due_at`, workspace).Error
-		if err != nil {
-			return err
-		}
-		if err := fold(tx, workspace); err != nil {
-			return err
-		}
-		return tx.Exec("UPDATE usage_meter SET looked_at = exchanges WHERE workspace_id = ? AND exchanges <> looked_at", workspace).Error
+		return errors.Join(batchdb.Write(tx, `INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
+			ON CONFLICT (workspace_id) DO UPDATE SET due_at = EXCLUDED.due_at`, workspace),
+			fold(tx, workspace), batchdb.Write(tx, "UPDATE usage_meter SET looked_at = exchanges WHERE workspace_id = ? AND exchanges <> looked_at", workspace))
 	})
 	return batchdb.Wrapf(err, "look at workspace %s", workspace)
 }
 
 // LookAgain implements billing.Store.
 func (s *Store) LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error {
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace).Error
-	})
+	err := batchdb.Exec(ctx, batchdb.Of(s.db, workspace), "UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace)
 	return batchdb.Wrapf(err, "look at workspace %s again", workspace)
 }
 
 func accountOf(tx *gorm.DB, workspace tenants.WorkspaceID) (billing.Account, error) {
-	var rows []accountRow
-	err := tx.Raw("SELECT "+accountColumns+" FROM billing_accounts WHERE workspace_id = ?", workspace).Scan(&rows).Error
-	if err != nil {
-		return billing.Account{}, err
-	}
-	if len(rows) == 0 {
-		return billing.Account{Workspace: workspace, State: billing.State{Plan: billing.Free}}, nil
-	}
-	return rows[0].toAccount(workspace), nil
-}
-
-type accountRow struct {
-	Customer     string
-	Subscription string
-	Plan         string
-	Status       string
-	Seats        int64
-	PeriodStart  *time.Time
-	PeriodEnd    *time.Time
-	TrialEnd     *time.Time
-	EndsAt       *time.Time
-	PastDueSince *time.Time
-	MeteredFrom  *time.Time
-	MeteredTo    *time.Time
-	Restraint    string
-	RestrainedAt *time.Time
-	Told         string
-}
-
-func (r accountRow) toAccount(workspace tenants.WorkspaceID) billing.Account {
-	return billing.Account{
-		Workspace: workspace, Customer: r.Customer, Told: r.Told,
-		Restraint: tenants.Restraint{Reason: tenants.Reason(r.Restraint), Since: zeroable(r.RestrainedAt)},
-		State: billing.State{
-			Subscription: r.Subscription, Plan: billing.Plan(r.Plan), Status: billing.Status(r.Status), Seats: r.Seats,
-			PeriodStart: zeroable(r.PeriodStart), PeriodEnd: zeroable(r.PeriodEnd), TrialEnd: zeroable(r.TrialEnd),
-			EndsAt: zeroable(r.EndsAt), PastDueSince: zeroable(r.PastDueSince),
-			MeteredFrom: zeroable(r.MeteredFrom), MeteredTo: zeroable(r.MeteredTo),
-		},
-	}
+	rows, err := batchdb.Query[[]billing.Account](tx, "SELECT workspace_id, "+accountColumns+" FROM billing_accounts WHERE workspace_id = ?", workspace)
+	return append(rows, billing.Account{Workspace: workspace, State: billing.State{Plan: billing.Free}})[0], err
 }
 
 // nullable returns a time for a column: NULL if zero.
@@ -205,51 +143,25 @@ func nullable(at time.Time) *time.Time {
 	return &at
 }
 
-func zeroable(at *time.Time) time.Time {
-	if at == nil {
-		return time.Time{}
-	}
-	return at.UTC()
-}
-
 // Interface guard.
 var _ billing.Store = (*Store)(nil)
 
 // AskEnd implements billing.Store. It takes part in the transaction of Together. The database rejects a
 // customer that does not belong to the workspace.
 func (s *Store) AskEnd(ctx context.Context, tenant tenants.Tenant, end billing.End) error {
-	err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
-	})
+	err := batchdb.Exec(ctx, batchdb.Of(s.db, tenant), "INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt)
 	return batchdb.Wrapf(err, "ask for the end of subscriptions of %s", end.Customer)
 }
 
 // DueEnds implements billing.Store.
 func (s *Store) DueEnds(ctx context.Context, now time.Time, limit int) ([]billing.End, error) {
-	var rows []struct {
-		ID       uuid.UUID
-		Customer string
-		AskedAt  time.Time
-		Attempts int
-	}
-	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT id, customer, asked_at, attempts FROM subscription_ends WHERE next_at <= ? ORDER BY next_at, id LIMIT ?", now, limit).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("subscriptions that are to end: %w", err)
-	}
-	ends := make([]billing.End, len(rows))
-	for i, row := range rows {
-		ends[i] = billing.End{ID: row.ID, Customer: row.Customer, AskedAt: row.AskedAt.UTC(), Attempts: row.Attempts}
-	}
-	return ends, nil
+	ends, err := batchdb.Scan[[]billing.End](ctx, s.db.AsWorker, "SELECT id, customer, asked_at, attempts FROM subscription_ends WHERE next_at <= ? ORDER BY next_at, id LIMIT ?", now, limit)
+	return ends, batchdb.Wrapf(err, "subscriptions that are to end")
 }
 
 // DelayEnd implements billing.Store.
 func (s *Store) DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) error {
-	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE subscription_ends SET attempts = attempts + 1, next_at = ? WHERE id = ?", until, id).Error
-	})
+	err := batchdb.Exec(ctx, s.db.AsWorker, "UPDATE subscription_ends SET attempts = attempts + 1, next_at = ? WHERE id = ?", until, id)
 	return batchdb.Wrapf(err, "delay the end of a subscription")
 }
 
@@ -260,7 +172,7 @@ func (s *Store) CloseEnd(ctx context.Context, end billing.End, ended bool, why s
 		if closed.Error != nil || closed.RowsAffected == 0 {
 			return closed.Error // another process has closed it
 		}
-		return tx.Exec("SELECT note_subscription_end(?, ?, ?)", end.Customer, ended, why).Error
+		return batchdb.Write(tx, "SELECT note_subscription_end(?, ?, ?)", end.Customer, ended, why)
 	})
 	return batchdb.Wrapf(err, "close the end of subscriptions of %s", end.Customer)
 }

@@ -2,7 +2,7 @@ package billingdb
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,12 +18,9 @@ const maxUnsent = 1000
 
 // Used implements billing.Store.
 func (s *Store) Used(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (int64, error) {
-	var used int64
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM (
+	used, err := batchdb.Scan[int64](ctx, batchdb.Of(s.db, workspace), `SELECT coalesce(sum(exchanges), 0)::bigint FROM (
 				SELECT workspace_id, hour, exchanges FROM usage_meter UNION ALL SELECT workspace_id, hour, exchanges FROM usage_meter_deltas
-			) u WHERE workspace_id = ? AND hour >= ? AND hour < ?`, workspace, from, to).Scan(&used).Error
-	})
+			) u WHERE workspace_id = ? AND hour >= ? AND hour < ?`, workspace, from, to)
 	return used, batchdb.Wrapf(err, "usage of workspace %s", workspace)
 }
 
@@ -48,43 +45,26 @@ func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) er
 			return err
 		}
 		for _, cut := range hours {
-			err := tx.Exec("UPDATE usage_meter SET metered = metered + ? WHERE workspace_id = ? AND hour = ?", cut.Exchanges, workspace, cut.Hour).Error
-			if err != nil {
-				return err
-			}
-			err = tx.Exec("INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES (?, ?, ?, ?, ?)",
-				workspace, uuid.Must(uuid.NewV7()), cut.Customer, cut.Hour, cut.Exchanges).Error
-			if err != nil {
-				return err
-			}
+			err = errors.Join(err,
+				batchdb.Write(tx, "UPDATE usage_meter SET metered = metered + ? WHERE workspace_id = ? AND hour = ?", cut.Exchanges, workspace, cut.Hour),
+				batchdb.Write(tx, "INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES (?, ?, ?, ?, ?)",
+					workspace, uuid.Must(uuid.NewV7()), cut.Customer, cut.Hour, cut.Exchanges))
 		}
-		return nil
+		return err
 	})
 	return batchdb.Wrapf(err, "cut meter events of workspace %s", workspace)
 }
 
 // fold adds the usage recorded since the last fold to the meter, so that all of it can be cut or looked at.
 func fold(tx *gorm.DB, workspace tenants.WorkspaceID) error {
-	return tx.Exec("SELECT fold_sums(?)", workspace).Error
+	return batchdb.Write(tx, "SELECT fold_sums(?)", workspace)
 }
 
 // Unsent implements billing.Store.
 func (s *Store) Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]billing.MeterEvent, error) {
-	var rows []eventRow
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT id, customer, at, exchanges, tried_at FROM meter_events WHERE workspace_id = ? AND sent_at IS NULL
-			ORDER BY id LIMIT ?`, workspace, maxUnsent).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("unsent meter events of workspace %s: %w", workspace, err)
-	}
-	events := make([]billing.MeterEvent, len(rows))
-	for i, row := range rows {
-		events[i] = billing.MeterEvent{
-			ID: row.ID, Customer: row.Customer, At: row.At.UTC(), Exchanges: row.Exchanges, TriedAt: zeroable(row.TriedAt),
-		}
-	}
-	return events, nil
+	events, err := batchdb.Scan[[]billing.MeterEvent](ctx, batchdb.Of(s.db, workspace), `SELECT id, customer, at, exchanges, tried_at FROM meter_events WHERE workspace_id = ? AND sent_at IS NULL
+			ORDER BY id LIMIT ?`, workspace, maxUnsent)
+	return events, batchdb.Wrapf(err, "unsent meter events of workspace %s", workspace)
 }
 
 // Trying implements billing.Store.
@@ -100,23 +80,12 @@ func (s *Store) Sent(ctx context.Context, workspace tenants.WorkspaceID, event u
 
 // SentAt implements billing.Store.
 func (s *Store) SentAt(ctx context.Context, workspace tenants.WorkspaceID, customer string, at time.Time) (int64, error) {
-	var sent int64
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM meter_events
-			WHERE workspace_id = ? AND customer = ? AND at = ? AND sent_at IS NOT NULL`, workspace, customer, at).Scan(&sent).Error
-	})
+	sent, err := batchdb.Scan[int64](ctx, batchdb.Of(s.db, workspace), `SELECT coalesce(sum(exchanges), 0)::bigint FROM meter_events
+			WHERE workspace_id = ? AND customer = ? AND at = ? AND sent_at IS NOT NULL`, workspace, customer, at)
 	return sent, batchdb.Wrapf(err, "sent meter events of workspace %s", workspace)
 }
 
 func (s *Store) change(ctx context.Context, workspace tenants.WorkspaceID, what, statement string, values ...any) error {
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	err := batchdb.Exec(ctx, batchdb.Of(s.db, workspace), statement, values...)
 	return batchdb.Wrapf(err, "%s a meter event of workspace %s", what, workspace)
-}
-
-type eventRow struct {
-	ID        uuid.UUID
-	Customer  string
-	At        time.Time
-	Exchanges int64
-	TriedAt   *time.Time
 }

@@ -34,10 +34,7 @@ func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, n
 
 // IsDone implements billing.Store.
 func (s *Store) IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error) {
-	var done []bool
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT done_at IS NOT NULL FROM billing_events WHERE workspace_id = ? AND id = ?", workspace, notice).Scan(&done).Error
-	})
+	done, err := batchdb.Scan[[]bool](ctx, batchdb.Of(s.db, workspace), "SELECT done_at IS NOT NULL FROM billing_events WHERE workspace_id = ? AND id = ?", workspace, notice)
 	if err != nil {
 		return false, fmt.Errorf("notice %s: %w", notice, err)
 	}
@@ -46,11 +43,8 @@ func (s *Store) IsDone(ctx context.Context, workspace tenants.WorkspaceID, notic
 
 // BeginReading implements billing.Store.
 func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
-	var reading int64
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, reading) VALUES (?, 1)
-			ON CONFLICT (workspace_id) DO UPDATE SET reading = billing_accounts.reading + 1 RETURNING reading`, workspace).Scan(&reading).Error
-	})
+	reading, err := batchdb.Scan[int64](ctx, batchdb.Of(s.db, workspace), `INSERT INTO billing_accounts (workspace_id, reading) VALUES (?, 1)
+			ON CONFLICT (workspace_id) DO UPDATE SET reading = billing_accounts.reading + 1 RETURNING reading`, workspace)
 	return reading, batchdb.Wrapf(err, "begin reading of workspace %s", workspace)
 }
 
@@ -72,8 +66,8 @@ func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, 
 			if err != nil {
 				return err
 			}
-			return tx.Exec("UPDATE billing_events SET done_at = ? WHERE workspace_id = ? AND done_at IS NULL AND received_at < ?",
-				time.Now(), workspace, began).Error
+			return batchdb.Write(tx, "UPDATE billing_events SET done_at = ? WHERE workspace_id = ? AND done_at IS NULL AND received_at < ?",
+				time.Now(), workspace, began)
 		})
 		if err != nil || !isNewest {
 			return err

@@ -22,24 +22,19 @@ type Accounts struct{ *core }
 
 // AskAccount stores a request by an address. It does the same for known and unknown addresses.
 func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
+	request.ID = uuid.Must(uuid.NewV7())
 	err := db.unscoped(ctx, func(tx *gorm.DB) error {
-		err := tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
-			uuid.Must(uuid.NewV7()), string(request.Kind), storable(request.Email), request.PasswordHash, storable(request.Workspace), request.From).Error
-		if err != nil {
-			return err
-		}
-		return notify(tx, MailsChannel, "")
+		return errors.Join(create(tx, "account_requests", &request), notify(tx, MailsChannel, ""))
 	})
 	return batchdb.Wrapf(err, "keep the request to %s", request.Kind)
 }
 
 // AccountRequests returns unanswered requests, the oldest first.
 func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
-	var rows []requestRow
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
+	requests, err := batchdb.Read(ctx, db.asWorker, func(tx *gorm.DB) ([]tenants.AccountRequest, error) {
+		return list[tenants.AccountRequest](tx.Table("account_requests").Order("id").Limit(limit))
 	})
-	return each(rows, (*requestRow).toRequest), batchdb.Wrapf(err, "account requests")
+	return requests, batchdb.Wrapf(err, "account requests")
 }
 
 // AnswerRequest performs a request and sends its letter, or only the mail known if a sign-up names a known
@@ -74,9 +69,7 @@ func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountReq
 
 // DropRequest deletes a request without an answer.
 func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
-	})
+	err := batchdb.Exec(ctx, db.asWorker, "DELETE FROM account_requests WHERE id = ?", request.ID)
 	return batchdb.Wrapf(err, "drop the request to %s", request.Kind)
 }
 
@@ -102,35 +95,22 @@ func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequ
 // SendLetters sends letters to a person.
 func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.LinkMail, mails ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		for _, letter := range letters {
-			if err := send(tx, user, letter); err != nil {
-				return err
-			}
-		}
-		for _, mail := range mails {
-			if err := queueMail(tx, mail); err != nil {
-				return err
-			}
-		}
-		return nil
+		return errors.Join(sendAll(tx, user, letters), queueMails(tx, mails))
 	})
 	return batchdb.Wrapf(err, "send letters to user %s", user)
 }
 
 // Token returns the token with a hash if it is valid at a time, or tenants.ErrLinkEnded.
 func (db Accounts) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
-	var token tenants.Token
-	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
-		var err error
-		token, err = findToken(tx, hash, at)
-		return err
-	})
+	token, err := batchdb.Read(ctx, db.withToken(hash), func(tx *gorm.DB) (tenants.Token, error) { return findToken(tx, hash, at) })
 	return token, batchdb.Wrapf(err, "find token")
 }
 
-// withToken runs fn in a transaction that sees the token with a hash.
-func (db Accounts) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
+// withToken is the scope of the token, invitation or login with a hash.
+func (c *core) withToken(hash []byte) batchdb.Scope {
+	return func(ctx context.Context, fn func(tx *gorm.DB) error) error {
+		return c.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
+	}
 }
 
 // accountOf returns the person with an address, or tenants.ErrNotFound. The rest of the transaction works for
@@ -139,12 +119,11 @@ func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
 	if err := workFor(tx, forEmail, email); err != nil {
 		return tenants.User{}, err
 	}
-	var found userRow
-	err := tx.Table("users").Select("id, email, created_at, verified_at").Where("email = ?", email).Take(&found).Error
+	found, err := userWhere(tx, "email = ?", email)
 	if err != nil {
-		return tenants.User{}, kind(err)
+		return tenants.User{}, err
 	}
-	return found.toUser(), workFor(tx, forUser, found.ID.String())
+	return found, workFor(tx, forUser, found.ID.String())
 }
 
 func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.LinkMail) error {
@@ -161,35 +140,35 @@ func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Li
 // send stores a letter's token and queues its mail, in a transaction of the person.
 func send(tx *gorm.DB, user uuid.UUID, letter tenants.LinkMail) error {
 	token := letter.Token
-	if err := tx.Exec("DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt).Error; err != nil {
+	if err := batchdb.Write(tx, "DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt); err != nil {
 		return err
 	}
-	// The hash is not the first value because gorm expands bytes behind a parenthesis to a list.
-	err := tx.Exec("INSERT INTO user_tokens (kind, hash, user_id, email, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-		string(token.Kind), token.Hash, user, token.Email, token.CreatedAt, token.ExpiresAt).Error
-	if err != nil {
-		return fmt.Errorf("keep token: %w", err)
+	token.User = user
+	return errors.Join(create(tx, "user_tokens", &token), queueMail(tx, letter.Mail))
+}
+
+// sendAll sends letters to a person.
+func sendAll(tx *gorm.DB, user uuid.UUID, letters []tenants.LinkMail) error {
+	var failures []error
+	for _, letter := range letters {
+		failures = append(failures, send(tx, user, letter))
 	}
-	return queueMail(tx, letter.Mail)
+	return errors.Join(failures...)
 }
 
 // hasRecent reports whether a person was recently sent such a letter.
 func hasRecent(tx *gorm.DB, user uuid.UUID, token tenants.Token) (bool, error) {
-	var recent bool
-	err := tx.Raw("SELECT EXISTS (SELECT FROM user_tokens WHERE user_id = ? AND kind = ? AND used_at IS NULL AND created_at > ?)",
-		user, string(token.Kind), token.CreatedAt.Add(-letterPause)).Scan(&recent).Error
-	return recent, err
+	return batchdb.Query[bool](tx, "SELECT EXISTS (SELECT FROM user_tokens WHERE user_id = ? AND kind = ? AND used_at IS NULL AND created_at > ?)",
+		user, token.Kind, token.CreatedAt.Add(-letterPause))
 }
 
 // findToken returns a token valid at a time, or tenants.ErrLinkEnded.
 func findToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
-	var row tokenRow
-	err := tx.Table("user_tokens").Select("hash, kind, user_id, email, created_at, expires_at").
-		Where("hash = ? AND used_at IS NULL AND expires_at > ?", hash, at).Take(&row).Error
-	if errors.Is(kind(err), tenants.ErrNotFound) {
-		return tenants.Token{}, tenants.ErrLinkEnded
+	token, err := find[tenants.Token](tx.Table("user_tokens").Where("hash = ? AND used_at IS NULL AND expires_at > ?", hash, at))
+	if errors.Is(err, tenants.ErrNotFound) {
+		err = tenants.ErrLinkEnded
 	}
-	return row.toToken(), err
+	return token, err
 }
 
 // useToken uses up a token: exactly one of several concurrent transactions succeeds. The rest of the
@@ -202,48 +181,14 @@ func useToken(tx *gorm.DB, hash []byte, at time.Time) (tenants.Token, error) {
 	if err := workFor(tx, forUser, token.User.String()); err != nil {
 		return tenants.Token{}, err
 	}
-	used := tx.Exec("UPDATE user_tokens SET used_at = ? WHERE hash = ? AND used_at IS NULL", at, hash)
-	if used.Error == nil && used.RowsAffected == 0 {
-		return tenants.Token{}, tenants.ErrLinkEnded
-	}
-	return token, used.Error
-}
-
-type requestRow struct {
-	ID           uuid.UUID
-	Kind         string
-	Email        string
-	PasswordHash string
-	Workspace    string
-	Address      string
-}
-
-func (r requestRow) toRequest() tenants.AccountRequest {
-	return tenants.AccountRequest{
-		ID: r.ID, Kind: tenants.RequestKind(r.Kind), Email: r.Email, PasswordHash: r.PasswordHash, Workspace: r.Workspace, From: r.Address,
-	}
-}
-
-type tokenRow struct {
-	Hash      []byte
-	Kind      string
-	UserID    uuid.UUID
-	Email     string
-	CreatedAt time.Time
-	ExpiresAt time.Time
-}
-
-func (r tokenRow) toToken() tenants.Token {
-	return tenants.Token{
-		Hash: r.Hash, Kind: tenants.TokenKind(r.Kind), User: r.UserID, Email: r.Email, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
-	}
+	return token, changedOne(tx.Exec("UPDATE user_tokens SET used_at = ? WHERE hash = ? AND used_at IS NULL", at, hash), tenants.ErrLinkEnded)
 }
 
 // ResetPassword sets another password for the person of a token valid at a time, and ends all their logins.
 // The token also verifies the person's address. notice returns the mail to them. It returns
 // tenants.ErrLinkEnded.
 func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error {
-	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
+	err := db.withToken(hash)(ctx, func(tx *gorm.DB) error {
 		tx, _, user, err := redeem(tx, hash, at, tenants.TokenReset)
 		if err != nil {
 			return err
@@ -251,13 +196,10 @@ func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time,
 		if err := setPassword(tx, user, uuid.Nil, passwordHash, notice(user)); err != nil {
 			return err
 		}
-		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, ?) WHERE id = ?", at, user.ID).Error; err != nil {
-			return err
-		}
-		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // their workspaces may now be usable
-			return err
-		}
-		return tx.Exec("UPDATE user_tokens SET used_at = ? WHERE user_id = ? AND kind = ? AND used_at IS NULL", at, user.ID, string(tenants.TokenReset)).Error
+		return errors.Join(
+			batchdb.Write(tx, "UPDATE users SET verified_at = coalesce(verified_at, ?) WHERE id = ?", at, user.ID),
+			notify(tx, KeysChannel, user.ID.String()), // their workspaces may now be usable
+			batchdb.Write(tx, "UPDATE user_tokens SET used_at = ? WHERE user_id = ? AND kind = ? AND used_at IS NULL", at, user.ID, tenants.TokenReset))
 	})
 	return batchdb.Wrapf(err, "reset password")
 }
@@ -270,9 +212,7 @@ func (db Accounts) ChangePassword(ctx context.Context, user tenants.User, keep u
 
 // RenewPasswordHash stores another hash of a person's password, unless the password was changed meanwhile.
 func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error {
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old).Error
-	})
+	err := batchdb.Exec(ctx, db.user(user), "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old)
 	return batchdb.Wrapf(err, "renew the hash of a password")
 }
 
@@ -281,7 +221,7 @@ func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, h
 // tenants.ErrLinkEnded, or tenants.ErrEmailTaken.
 func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error) {
 	var token tenants.Token
-	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
+	err := db.withToken(hash)(ctx, func(tx *gorm.DB) error {
 		tx, used, user, err := redeem(tx, hash, at, tenants.TokenVerify, tenants.TokenEmail)
 		if err != nil {
 			return err
@@ -307,10 +247,9 @@ func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, 
 		if err := auditPerson(tx, user.ID, change); err != nil {
 			return err
 		}
-		if err := notify(tx, KeysChannel, user.ID.String()); err != nil { // their workspaces may now be usable
-			return err
-		}
-		return notify(tx, LoginsChannel, user.ID.String()) // cached logins contain the address
+		return errors.Join(
+			notify(tx, KeysChannel, user.ID.String()),   // their workspaces may now be usable
+			notify(tx, LoginsChannel, user.ID.String())) // cached logins contain the address
 	})
 	return token, batchdb.Wrapf(err, "confirm address")
 }
@@ -318,10 +257,7 @@ func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, 
 // VerifyUser marks a person's address as their own.
 func (db Accounts) VerifyUser(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, now()) WHERE id = ?", user).Error; err != nil {
-			return err
-		}
-		return notify(tx, KeysChannel, user.String())
+		return errors.Join(batchdb.Write(tx, "UPDATE users SET verified_at = coalesce(verified_at, now()) WHERE id = ?", user), notify(tx, KeysChannel, user.String()))
 	})
 	return batchdb.Wrapf(err, "verify user %s", user)
 }
@@ -334,10 +270,9 @@ func redeem(tx *gorm.DB, hash []byte, at time.Time, kinds ...tenants.TokenKind) 
 	if err != nil {
 		return nil, tenants.Token{}, tenants.User{}, err
 	}
-	var found userRow
-	err = tx.Table("users").Select("id, email, created_at, verified_at").Where("id = ?", token.User).Take(&found).Error
+	found, err := userWhere(tx, "id = ?", token.User)
 	if err != nil {
-		return nil, tenants.Token{}, tenants.User{}, kind(err)
+		return nil, tenants.Token{}, tenants.User{}, err
 	}
 	good := false
 	for _, kind := range kinds {
@@ -348,35 +283,28 @@ func redeem(tx *gorm.DB, hash []byte, at time.Time, kinds ...tenants.TokenKind) 
 	}
 	ctx := tx.Statement.Context
 	actor := tenants.Actor{User: found.ID, Name: found.Email, From: tenants.ActorOf(ctx).From}
-	return tx.WithContext(tenants.WithActor(ctx, actor)), token, found.toUser(), nil
+	return tx.WithContext(tenants.WithActor(ctx, actor)), token, found, nil
 }
 
 // setPassword works in a transaction of the person.
 func setPassword(tx *gorm.DB, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error {
-	if err := tx.Exec("UPDATE users SET password_hash = ? WHERE id = ?", passwordHash, user.ID).Error; err != nil {
+	if err := batchdb.Write(tx, "UPDATE users SET password_hash = ? WHERE id = ?", passwordHash, user.ID); err != nil {
 		return err
 	}
 	if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
 		return err
 	}
-	if err := auditPerson(tx, user.ID, tenants.Change{Action: tenants.PasswordChanged, Target: user.Email}); err != nil {
-		return err
-	}
-	return queueMail(tx, notice)
+	return errors.Join(auditPerson(tx, user.ID, tenants.Change{Action: tenants.PasswordChanged, Target: user.Email}), queueMail(tx, notice))
 }
 
 // auditPerson records a person's change to their account in the audit log of each of their workspaces.
 func auditPerson(tx *gorm.DB, user uuid.UUID, change tenants.Change) error {
-	var workspaces []tenants.WorkspaceID
-	err := tx.Table("members").Where("user_id = ?", user).Order("workspace_id").Pluck("workspace_id", &workspaces).Error
+	workspaces, err := batchdb.Query[[]tenants.WorkspaceID](tx, "SELECT workspace_id FROM members WHERE user_id = ? ORDER BY workspace_id", user)
 	if err != nil {
 		return err
 	}
 	for _, workspace := range workspaces {
-		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
-			return err
-		}
-		if err := audit(tx, workspace, change); err != nil {
+		if err := errors.Join(workFor(tx, forWorkspace, workspace.String()), audit(tx, workspace, change)); err != nil {
 			return err
 		}
 	}
@@ -388,22 +316,18 @@ func auditPerson(tx *gorm.DB, user uuid.UUID, change tenants.Change) error {
 // stay. It returns a tenants.OnlyOwner of a workspace without another owner, and tenants.ErrOperator.
 func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		var workspaces []struct {
-			WorkspaceID tenants.WorkspaceID
-			Name        string
-		}
-		err := tx.Raw(`SELECT w.workspace_id, w.name FROM members m JOIN workspaces w USING (workspace_id)
-			WHERE m.user_id = ? ORDER BY w.workspace_id`, user).Scan(&workspaces).Error
+		workspaces, err := batchdb.Query[[]tenants.Workspace](tx, `SELECT w.workspace_id AS id, w.name FROM members m JOIN workspaces w USING (workspace_id)
+			WHERE m.user_id = ? ORDER BY w.workspace_id`, user)
 		if err != nil {
 			return err
 		}
 		for _, workspace := range workspaces {
-			err := leave(tx, workspace.WorkspaceID, user, revokeKeys)
+			err := leave(tx, workspace.ID, user, revokeKeys)
 			if errors.Is(err, tenants.ErrLastOwner) {
 				return tenants.OnlyOwner{Workspace: workspace.Name}
 			}
 			if err != nil {
-				return fmt.Errorf("leave workspace %s: %w", workspace.WorkspaceID, err)
+				return fmt.Errorf("leave workspace %s: %w", workspace.ID, err)
 			}
 		}
 		deleted, err := deleteUser(tx, user)

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -18,38 +19,28 @@ type Alerts struct{ *core }
 
 // AlertedWorkspaces returns the workspaces with an enabled alert channel.
 func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
-	var workspaces []tenants.WorkspaceID
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
-	})
+	workspaces, err := batchdb.Scan[[]tenants.WorkspaceID](ctx, db.asWorker, "SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id")
 	return workspaces, batchdb.Wrapf(err, "list workspaces with alert channels")
 }
 
 // AlertChannels returns the alert channels of a workspace, the oldest first.
 func (db Alerts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error) {
-	var rows []alertChannelRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("alert_channels").Select(alertChannelColumns).
-			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
-	})
-	return each(rows, (*alertChannelRow).toAlertChannel), batchdb.Wrapf(err, "alert channels of workspace %s", workspace)
+	channels, err := all[tenants.AlertChannel](ctx, db.tenant(workspace), "alert_channels", "created_at, id", "workspace_id = ?", workspace)
+	return channels, batchdb.Wrapf(err, "alert channels of workspace %s", workspace)
 }
 
 // AddAlertChannel stores a new alert channel of a workspace. It returns a tenants.Invalid if the workspace
 // has reached the maximum.
 func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var count int64
-		if err := tx.Table("alert_channels").Where("workspace_id = ?", workspace).Count(&count).Error; err != nil {
+		count, err := batchdb.Query[int](tx, "SELECT count(*) FROM alert_channels WHERE workspace_id = ?", workspace)
+		if err != nil {
 			return err
 		}
 		if count >= tenants.MaxAlertChannels {
 			return tenants.Invalid{Field: "name", Message: fmt.Sprintf("cannot be added: there are %d channels already", count)}
 		}
-		err := tx.Exec(`INSERT INTO alert_channels (workspace_id, id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, channel.ID, string(channel.Kind), storable(channel.Name), storable(channel.Place),
-			nullable(channel.User), channel.Sealed, tenants.JoinAlertRules(channel.Rules), channel.Disabled, nullable(channel.SetBy), channel.CreatedAt).Error
-		if err != nil {
+		if err := create(tx, "alert_channels", &owned[tenants.AlertChannel]{workspace, channel}); err != nil {
 			return err
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelAdded, Target: channel.ID.String(), After: channel.Fields()})
@@ -69,10 +60,8 @@ func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace tenants.Works
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(`UPDATE alert_channels SET name = ?, place = ?, user_id = ?, sealed = ?, rules = ?, disabled = ?, set_by = ?
-			WHERE workspace_id = ? AND id = ?`, storable(after.Name), storable(after.Place), nullable(after.User), after.Sealed,
-			tenants.JoinAlertRules(after.Rules), after.Disabled, nullable(after.SetBy), workspace, id).Error
-		if err != nil {
+		changed := []string{"name", "place", "user_id", "sealed", "rules", "disabled", "set_by"}
+		if err := update(tx, "alert_channels", &after, changed, "workspace_id = ? AND id = ?", workspace, id); err != nil {
 			return err
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelChanged, Target: id.String(), Before: before.Fields(), After: after.Fields()})
@@ -88,7 +77,7 @@ func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.Works
 		if err != nil {
 			return err
 		}
-		if err := tx.Exec("DELETE FROM alert_channels WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
+		if err := batchdb.Write(tx, "DELETE FROM alert_channels WHERE workspace_id = ? AND id = ?", workspace, id); err != nil {
 			return err
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelRemoved, Target: id.String(), Before: before.Fields()})
@@ -98,19 +87,13 @@ func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.Works
 
 // ResealAlertChannel replaces an alert channel's sealed value, unless it has been replaced already.
 func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old)
 	return batchdb.Wrapf(err, "reseal alert channel %s", id)
 }
 
 // AlertSettings returns a workspace's alert settings.
 func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
-	var settings tenants.AlertSettings
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		settings, err = findAlertSettings(tx, workspace)
-		return err
-	})
+	settings, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) (tenants.AlertSettings, error) { return findAlertSettings(tx, workspace) })
 	return settings, batchdb.Wrapf(err, "alert settings of workspace %s", workspace)
 }
 
@@ -145,34 +128,9 @@ func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Aler
 	return batchdb.First(rows, err, tenants.ErrNotFound)
 }
 
-const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at"
-
 // lockAlertChannel returns and locks an alert channel, or returns tenants.ErrNotFound.
 func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
-	var rows []alertChannelRow
-	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	return row.toAlertChannel(), err
-}
-
-type alertChannelRow struct {
-	ID        uuid.UUID
-	Kind      string
-	Name      string
-	Place     string
-	UserID    uuid.NullUUID
-	Sealed    []byte
-	Rules     string
-	Disabled  bool
-	SetBy     uuid.NullUUID
-	CreatedAt time.Time
-}
-
-func (r alertChannelRow) toAlertChannel() tenants.AlertChannel {
-	return tenants.AlertChannel{
-		ID: r.ID, Kind: tenants.AlertKind(r.Kind), Name: r.Name, Place: r.Place, User: r.UserID.UUID, Sealed: r.Sealed,
-		Rules: tenants.SplitAlertRules(r.Rules), Disabled: r.Disabled, SetBy: r.SetBy.UUID, CreatedAt: r.CreatedAt,
-	}
+	return find[tenants.AlertChannel](tx.Table("alert_channels").Where("workspace_id = ? AND id = ?", workspace, id).Clauses(locked()))
 }
 
 // MarkAlert reports whether an alert has not been sent yet, and marks it as sent. It returns true to exactly
@@ -198,7 +156,7 @@ func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.Workspac
 		if len(still) > 0 {
 			statement, values = statement+" AND subject NOT IN ?", append(values, still)
 		}
-		return tx.Exec(statement, values...).Error
+		return batchdb.Write(tx, statement, values...)
 	})
 	return batchdb.Wrapf(err, "clear marks of alerts")
 }
@@ -206,60 +164,52 @@ func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.Workspac
 // ForgetAlerts deletes ended deliveries, and marks, from before a time.
 func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
+		if err := batchdb.Write(tx, "DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before); err != nil {
 			return err
 		}
-		return tx.Exec("DELETE FROM alert_deliveries WHERE workspace_id = ? AND created_at < ? AND state <> 'waiting'", workspace, before).Error
+		return batchdb.Write(tx, "DELETE FROM alert_deliveries WHERE workspace_id = ? AND created_at < ? AND state <> 'waiting'", workspace, before)
 	})
 	return batchdb.Wrapf(err, "forget alerts of workspace %s", workspace)
 }
 
 // AddAlertDelivery stores a delivery.
 func (db Alerts) AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, d tenants.AlertDelivery) error {
-	workspace := tenant.Workspace()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
-		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
-				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
-			d.NextAt, d.Until, string(d.State), d.Attempts, given(d.TriedAt), d.Status, storable(d.Answer)).Error
+		return create(tx, "alert_deliveries", &owned[tenants.AlertDelivery]{tenant.Workspace(), d})
 	})
 	return batchdb.Wrapf(err, "keep delivery of alert")
 }
 
 // AlertDeliveries returns the newest deliveries of a workspace, the newest first.
 func (db Alerts) AlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error) {
-	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
+	return db.alertDeliveries(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Order("id DESC").Limit(limit) })
 }
 
 // OverdueAlertDeliveries returns deliveries that were due before a time.
 func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
-	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
+	return db.alertDeliveries(ctx, workspace, func(query *gorm.DB) *gorm.DB {
+		return query.Where("state = 'waiting' AND next_at < ?", before).Order("id").Limit(limit)
+	})
 }
 
 // AlertDelivery returns a delivery and its channel, or tenants.ErrNotFound.
 func (db Alerts) AlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
 	var found tenants.AlertDelivery
 	var channel tenants.AlertChannel
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var row alertDeliveryRow
-		err := tx.Table("alert_deliveries").Select(alertDeliveryColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
-		if err != nil {
-			return kind(err)
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		if found, err = find[tenants.AlertDelivery](tx.Table("alert_deliveries").Where("workspace_id = ? AND id = ?", workspace, id)); err != nil {
+			return err
 		}
-		var of alertChannelRow
-		err = tx.Table("alert_channels").Select(alertChannelColumns).Where("workspace_id = ? AND id = ?", workspace, row.ChannelID).Take(&of).Error
-		found, channel = row.toAlertDelivery(), of.toAlertChannel()
-		return kind(err)
+		channel, err = find[tenants.AlertChannel](tx.Table("alert_channels").Where("workspace_id = ? AND id = ?", workspace, found.Channel))
+		return err
 	})
 	return found, channel, batchdb.Wrapf(err, "delivery of alert %s", id)
 }
 
 // NoteAlertAttempt records the outcome of a delivery attempt.
 func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
-			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), `UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
+		WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), sql.NullTime{Time: attempt.NextAt, Valid: !attempt.NextAt.IsZero()}, attempt.Status, storable(attempt.Answer), workspace, id)
 	return batchdb.Wrapf(err, "note attempt to deliver alert %s", id)
 }
 
@@ -274,48 +224,11 @@ func (db Alerts) RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, 
 	return batchdb.Wrapf(err, "retry delivery of alert %s", id)
 }
 
-func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
-	var rows []alertDeliveryRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error
+func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.AlertDelivery, error) {
+	deliveries, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) ([]tenants.AlertDelivery, error) {
+		return list[tenants.AlertDelivery](narrow(tx.Table("alert_deliveries").Where("workspace_id = ?", workspace)))
 	})
-	return each(rows, (*alertDeliveryRow).toAlertDelivery), batchdb.Wrapf(err, "deliveries of alerts of workspace %s", workspace)
-}
-
-// given converts a time for a column: NULL for the zero time.
-func given(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	return &at
-}
-
-const alertDeliveryColumns = "id, channel_id, rule, subject, title, body, path, created_at, next_at, until, state, attempts, tried_at, status, answer"
-
-type alertDeliveryRow struct {
-	ID        uuid.UUID
-	ChannelID uuid.UUID
-	Rule      string
-	Subject   string
-	Title     string
-	Body      string
-	Path      string
-	CreatedAt time.Time
-	NextAt    time.Time
-	Until     time.Time
-	State     string
-	Attempts  int
-	TriedAt   *time.Time
-	Status    int
-	Answer    string
-}
-
-func (r alertDeliveryRow) toAlertDelivery() tenants.AlertDelivery {
-	return tenants.AlertDelivery{
-		Alert: tenants.Alert{Rule: tenants.AlertRule(r.Rule), Subject: r.Subject, Title: r.Title, Text: r.Body, Path: r.Path},
-		ID:    r.ID, Channel: r.ChannelID, CreatedAt: r.CreatedAt, NextAt: r.NextAt, Until: r.Until, State: tenants.DeliveryState(r.State),
-		Attempts: r.Attempts, TriedAt: moment(r.TriedAt), Status: r.Status, Answer: r.Answer,
-	}
+	return deliveries, batchdb.Wrapf(err, "deliveries of alerts of workspace %s", workspace)
 }
 
 // RecentFailures counts a workspace's client exchanges since a time, and the failed ones, by the rules of
@@ -335,29 +248,16 @@ const maxNews = 50
 // UntoldEntries returns a workspace's audit entries since a time with one of some actions and without an
 // alert, the oldest first, at most 50.
 func (db Alerts) UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
-	names := make([]string, len(actions))
-	for i, action := range actions {
-		names[i] = string(action)
-	}
-	var rows []auditRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT id, at, user_id, api_key_id, actor, address, action, target, before, after FROM audit_entries
+	entries, err := batchdb.Scan[[]tenants.AuditEntry](ctx, db.tenant(workspace), `SELECT id, at, user_id, api_key_id, actor, address, action, target, before, after FROM audit_entries
 			WHERE workspace_id = ? AND id >= ? AND at >= ? AND action IN ? AND NOT EXISTS (SELECT FROM alert_marks m
 				WHERE m.workspace_id = audit_entries.workspace_id AND m.rule = ? AND m.subject = audit_entries.id::text)
-			ORDER BY id LIMIT ?`, workspace, firstID(since.Add(-time.Minute)), since, names, string(tenants.AlertAccess), maxNews).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
-	}
-	return toEntries(rows)
+			ORDER BY id LIMIT ?`, workspace, firstID(since.Add(-time.Minute)), since, actions, tenants.AlertAccess, maxNews)
+	return entries, batchdb.Wrapf(err, "audit of workspace %s", workspace)
 }
 
 // IsOperator reports whether a person is an operator of the installation.
 func (db Alerts) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
-	var is bool
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user).Scan(&is).Error
-	})
+	is, err := batchdb.Scan[bool](ctx, db.user(user), "SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user)
 	return is, batchdb.Wrapf(err, "whether user %s is an operator", user)
 }
 

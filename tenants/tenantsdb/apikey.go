@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -46,39 +47,22 @@ func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
 func (db APIKeys) APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error) {
-	var rows []struct {
-		Row apiKeyRow `gorm:"embedded"`
-
-		Creator string
-	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("api_keys").Select(apiKeyColumns+creatorColumn).Where("workspace_id = ?", workspace).
-			Order("created_at DESC, id DESC").Find(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("API keys of workspace %s: %w", workspace, err)
-	}
+	rows, err := batchdb.Scan[[]apiKeyRow](ctx, db.tenant(workspace), "SELECT "+apiKeyColumns+creatorColumn+" FROM api_keys WHERE workspace_id = ? ORDER BY created_at DESC, id DESC", workspace)
 	keys := make([]tenants.APIKey, len(rows))
-	for i, row := range rows {
-		if keys[i], err = row.Row.toAPIKey(); err != nil {
-			return nil, fmt.Errorf("API key %s: %w", row.Row.ID, err)
+	for i := range rows {
+		if err == nil {
+			keys[i], err = rows[i].toAPIKey()
 		}
-		keys[i].Creator = row.Creator
 	}
-	return keys, nil
+	return keys, batchdb.Wrapf(err, "API keys of workspace %s", workspace)
 }
 
 // APIKey returns an API key of a workspace in any state, with the scopes that the person behind it may use
 // now. It returns tenants.ErrNotFound.
 func (db APIKeys) APIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	var key tenants.APIKey
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var row apiKeyRow
-		err := tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
-		if err != nil {
-			return kind(err)
-		}
-		if key, err = row.toAPIKey(); err != nil {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		if key, err = findAPIKey(tx.Table("api_keys").Where("workspace_id = ? AND id = ?", workspace, id)); err != nil {
 			return err
 		}
 		if key, err = withRestraint(tx, key); err != nil {
@@ -148,10 +132,9 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 				return err
 			}
 		}
-		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String(), Before: tenants.Fields{"name": key.Name}}); err != nil {
-			return err
-		}
-		return notify(tx, KeysChannel, workspace.String())
+		return errors.Join(
+			audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String(), Before: tenants.Fields{"name": key.Name}}),
+			notify(tx, KeysChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "revoke API key %s", id)
 }
@@ -194,18 +177,15 @@ func insertAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.APIKey
 	if err != nil {
 		return err
 	}
-	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, limits, no_store, created_by, created_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)`,
-		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, tenants.JoinScopes(key.Scopes, ","), key.Pipeline, limits, key.Limits.NoStore,
-		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
+	key.Workspace = workspace
+	return create(tx, "api_keys", &struct {
+		Row  apiKeyRow `gorm:"embedded"`
+		Hash []byte
+	}{apiKeyRow{APIKey: key, StoredLimits: limits, NoStore: key.Limits.NoStore}, hash})
 }
 
 func revokeAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	revoked := tx.Exec("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE workspace_id = ? AND id = ?", workspace, id)
-	if revoked.Error == nil && revoked.RowsAffected == 0 {
-		return tenants.ErrNotFound
-	}
-	return revoked.Error
+	return changedOne(tx.Exec("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE workspace_id = ? AND id = ?", workspace, id), tenants.ErrNotFound)
 }
 
 //nolint:gosec // names of columns
@@ -215,48 +195,28 @@ const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline,
 // creatorColumn is the member who created a key.
 const creatorColumn = ", coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by), '') AS creator"
 
+// apiKeyRow is a row of api_keys.
 type apiKeyRow struct {
-	WorkspaceID tenants.WorkspaceID
-	ID          uuid.UUID
-	Name        string
-	Prefix      string
-	Suffix      string
-	Scopes      string
-	Pipeline    string
-	Limits      []byte
-	NoStore     bool
-	CreatedBy   uuid.UUID
-	CreatedAt   time.Time
-	ExpiresAt   *time.Time
-	RevokedAt   *time.Time
-	LastUsedAt  *time.Time
-	OldUntil    *time.Time
+	tenants.APIKey
+
+	StoredLimits string `gorm:"column:limits"`
+	NoStore      bool
 }
 
-func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {
-	limits, err := readLimits(r.Limits)
+func (r *apiKeyRow) toAPIKey() (key tenants.APIKey, err error) {
+	key = r.APIKey
+	key.Limits, err = readLimits([]byte(r.StoredLimits))
+	key.Limits.NoStore = r.NoStore
+	return key, batchdb.Wrapf(err, "API key %s", key.ID)
+}
+
+// findAPIKey returns the key of a query, or tenants.ErrNotFound.
+func findAPIKey(query *gorm.DB) (tenants.APIKey, error) {
+	row, err := find[apiKeyRow](query.Select(apiKeyColumns))
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
-	limits.NoStore = r.NoStore
-	return tenants.APIKey{
-		ID: r.ID, Workspace: r.WorkspaceID, Name: r.Name, Prefix: r.Prefix, Suffix: r.Suffix,
-		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, Limits: limits, CreatedBy: r.CreatedBy,
-		APIKeyTimes: tenants.APIKeyTimes{
-			CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt,
-			OldUntil: r.OldUntil,
-		},
-	}, nil
-}
-
-func splitScopes(list string) []tenants.Scope {
-	var scopes []tenants.Scope
-	for name := range strings.SplitSeq(list, ",") {
-		if name != "" {
-			scopes = append(scopes, tenants.Scope(name))
-		}
-	}
-	return scopes
+	return row.toAPIKey()
 }
 
 // storable returns text that a text column accepts: valid UTF-8 without NUL.
@@ -267,9 +227,7 @@ func storable(text string) string {
 // RehashAPIKey replaces the hash of an API key, unless it has been replaced already. It is not audited
 // because the key stays the same.
 func (db APIKeys) RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, hash []byte) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old)
 	return batchdb.Wrapf(err, "hash API key %s again", id)
 }
 
@@ -292,9 +250,8 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key t
 		if err != nil {
 			return err
 		}
-		err = tx.Exec("UPDATE api_keys SET name = ?, pipeline = ?, expires_at = ?, limits = ?::jsonb, no_store = ? WHERE workspace_id = ? AND id = ?",
-			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, key.Limits.NoStore, workspace, key.ID).Error
-		if err != nil {
+		if err := batchdb.Write(tx, "UPDATE api_keys SET name = ?, pipeline = ?, expires_at = ?, limits = ?::jsonb, no_store = ? WHERE workspace_id = ? AND id = ?",
+			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, key.Limits.NoStore, workspace, key.ID); err != nil {
 			return err
 		}
 		if !slices.Equal(before.Limits.Origins, key.Limits.Origins) {
@@ -305,10 +262,7 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key t
 		after := before
 		after.Name, after.Pipeline, after.ExpiresAt, after.Limits = key.Name, key.Pipeline, key.ExpiresAt, key.Limits
 		change := tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: before.Fields(), After: after.Fields()}
-		if err := audit(tx, workspace, change); err != nil {
-			return err
-		}
-		return notify(tx, KeysChannel, workspace.String())
+		return errors.Join(audit(tx, workspace, change), notify(tx, KeysChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "change API key %s", key.ID)
 }
@@ -329,19 +283,16 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 			return err
 		}
 		// The person who sees the secret becomes responsible for the key.
-		err = tx.Exec(`UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?,
+		err = batchdb.Write(tx, `UPDATE api_keys SET old_hash = hash, old_until = ?, hash = ?, prefix = ?, suffix = ?,
 			old_person_id = coalesce(person_id, created_by), person_id = ?
-			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, by.Person, workspace, id).Error
+			WHERE workspace_id = ? AND id = ?`, rotation.OldUntil, rotation.Hash, rotation.Prefix, rotation.Suffix, by.Person, workspace, id)
 		if err != nil {
 			return err
 		}
 		after := before
 		after.Prefix, after.Suffix, after.OldUntil = rotation.Prefix, rotation.Suffix, &rotation.OldUntil
 		change := tenants.Change{Action: tenants.KeyRotated, Target: id.String(), Before: before.Fields(), After: after.Fields()}
-		if err := audit(tx, workspace, change); err != nil {
-			return err
-		}
-		return notify(tx, KeysChannel, workspace.String())
+		return errors.Join(audit(tx, workspace, change), notify(tx, KeysChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "rotate API key %s", id)
 }
@@ -374,13 +325,7 @@ var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, whi
 // lockAPIKey returns and locks a key, with the actor who changes it; the product acts for the person behind
 // the key.
 func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
-	var rows []apiKeyRow
-	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	if err != nil {
-		return tenants.APIKey{}, tenants.Grantor{}, err
-	}
-	key, err := row.toAPIKey()
+	key, err := findAPIKey(tx.Table("api_keys").Where("workspace_id = ? AND id = ?", workspace, id).Clauses(locked()))
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}

@@ -70,10 +70,7 @@ const sqlRejections = `
 // without a later success: an answer, a passed test or a new secret. The key with the most refusals comes
 // first.
 func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error) {
-	var rejections []tenants.Rejection
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlRejections, map[string]any{"workspace": workspace, "since": since}).Scan(&rejections).Error
-	})
+	rejections, err := batchdb.Scan[[]tenants.Rejection](ctx, db.tenant(workspace), sqlRejections, map[string]any{"workspace": workspace, "since": since})
 	return rejections, batchdb.Wrapf(err, "refused provider keys of workspace %s", workspace)
 }
 
@@ -87,10 +84,7 @@ const sqlKeyFailures = `
 
 // KeyFailures implements tenants.UsageReader.
 func (db Usage) KeyFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.KeyFailure, error) {
-	var failures []tenants.KeyFailure
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlKeyFailures, map[string]any{"workspace": workspace, "since": since}).Scan(&failures).Error
-	})
+	failures, err := batchdb.Scan[[]tenants.KeyFailure](ctx, db.tenant(workspace), sqlKeyFailures, map[string]any{"workspace": workspace, "since": since})
 	return failures, batchdb.Wrapf(err, "failed requests by provider key of workspace %s", workspace)
 }
 
@@ -109,9 +103,6 @@ const sqlHindrances = `
 // Obstacles returns the reasons that kept prompts of a workspace above their target since a time, by reason,
 // client, its version, and model; the most frequent first.
 func (db Usage) Obstacles(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Obstacle, error) {
-	var obstacles []tenants.Obstacle
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&obstacles).Error
-	})
+	obstacles, err := batchdb.Scan[[]tenants.Obstacle](ctx, db.tenant(workspace), sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances})
 	return obstacles, batchdb.Wrapf(err, "what kept prompts of workspace %s above their target", workspace)
 }

@@ -3,9 +3,7 @@ package tenantsdb
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"time"
+	"maps"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -19,20 +17,10 @@ type Audit struct{ *core }
 
 // audit records a change in its transaction, on behalf of the actor of the transaction's context.
 func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) error {
-	before, err := fieldsJSON(change.Before)
-	if err != nil {
-		return err
-	}
-	after, err := fieldsJSON(change.After)
-	if err != nil {
-		return err
-	}
 	actor := tenants.ActorOf(tx.Statement.Context)
-	err = tx.Exec(`INSERT INTO audit_entries (workspace_id, id, user_id, api_key_id, actor, address, action, target, before, after)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb)`,
-		workspace, uuid.Must(uuid.NewV7()), nullable(actor.User), nullable(actor.APIKey), storable(actor.Name), actor.From,
-		string(change.Action), storable(change.Target), before, after).Error
-	return batchdb.Wrapf(err, "note %s", change.Action)
+	change.Before, change.After = storableFields(change.Before), storableFields(change.After)
+	entry := owned[tenants.AuditEntry]{workspace, tenants.AuditEntry{Change: change, ID: uuid.Must(uuid.NewV7()), Actor: actor}}
+	return batchdb.Wrapf(create(tx, "audit_entries", &entry, "at"), "note %s", change.Action)
 }
 
 // Note records a change from outside this package. In a transaction of Together, the record and the change
@@ -53,21 +41,15 @@ func (db Audit) Together(ctx context.Context, tenant tenants.Tenant, fn func(ten
 
 // Audit returns a workspace's audit entries that match a filter, the newest first.
 func (db Audit) Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
-	var rows []auditRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return audited(tx, workspace, filter).Find(&rows).Error
+	entries, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) ([]tenants.AuditEntry, error) {
+		return list[tenants.AuditEntry](audited(tx, workspace, filter))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
-	}
-	return toEntries(rows)
+	return entries, batchdb.Wrapf(err, "audit of workspace %s", workspace)
 }
 
 // audited returns the query for the entries that match a filter.
 func audited(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.AuditFilter) *gorm.DB {
-	query := tx.Table("audit_entries").
-		Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
-		Where("workspace_id = ?", workspace)
+	query := tx.Table("audit_entries").Where("workspace_id = ?", workspace)
 	if filter.Before != uuid.Nil {
 		query = query.Where("id < ?", filter.Before)
 	}
@@ -90,62 +72,13 @@ func audited(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.AuditFil
 	return query.Order("id DESC").Limit(min(cmp.Or(filter.Limit, auditPage), maxAuditPage))
 }
 
-type auditRow struct {
-	ID       uuid.UUID
-	At       time.Time
-	UserID   uuid.NullUUID
-	APIKeyID uuid.NullUUID `gorm:"column:api_key_id"`
-	Actor    string
-	Address  string
-	Action   string
-	Target   string
-	Before   []byte
-	After    []byte
-}
-
-func toEntries(rows []auditRow) ([]tenants.AuditEntry, error) {
-	entries := make([]tenants.AuditEntry, len(rows))
-	for i, row := range rows {
-		entry, err := row.toEntry()
-		if err != nil {
-			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
-		}
-		entries[i] = entry
-	}
-	return entries, nil
-}
-
-func (r auditRow) toEntry() (tenants.AuditEntry, error) {
-	entry := tenants.AuditEntry{
-		ID: r.ID, At: r.At, Actor: tenants.Actor{User: r.UserID.UUID, APIKey: r.APIKeyID.UUID, Name: r.Actor, From: r.Address},
-		Change: tenants.Change{Action: tenants.Action(r.Action), Target: r.Target},
-	}
-	for fields, stored := range map[*tenants.Fields][]byte{&entry.Before: r.Before, &entry.After: r.After} {
-		if stored == nil {
-			continue
-		}
-		if err := json.Unmarshal(stored, fields); err != nil {
-			return tenants.AuditEntry{}, err
-		}
-	}
-	return entry, nil
-}
-
-// fieldsJSON returns fields as JSON; nil if absent.
-func fieldsJSON(fields tenants.Fields) (*string, error) {
-	if fields == nil {
-		return nil, nil //nolint:nilnil // the column's NULL
-	}
-	stored := make(tenants.Fields, len(fields))
+// storableFields returns fields that a JSON column accepts.
+func storableFields(fields tenants.Fields) tenants.Fields {
+	fields = maps.Clone(fields)
 	for name, value := range fields {
-		stored[name] = storable(value)
+		fields[name] = storable(value)
 	}
-	bytes, err := json.Marshal(stored)
-	if err != nil {
-		return nil, fmt.Errorf("write fields: %w", err)
-	}
-	text := string(bytes)
-	return &text, nil
+	return fields
 }
 
 // nullable converts an id for a column: NULL for zero.

@@ -59,7 +59,7 @@ func (db Data) ChangeBudgets(ctx context.Context, tenant tenants.Tenant, change 
 		if err != nil {
 			return fmt.Errorf("write budgets: %w", err)
 		}
-		if err := tx.Exec("UPDATE workspaces SET budgets = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
+		if err := batchdb.Write(tx, "UPDATE workspaces SET budgets = ?::jsonb WHERE workspace_id = ?", string(raw), workspace); err != nil {
 			return err
 		}
 		change := tenants.Change{Action: tenants.BudgetsSet, Before: tenants.BudgetFields(before), After: tenants.BudgetFields(budgets)}

@@ -2,10 +2,10 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -39,21 +39,16 @@ func (db Comments) CommentCounts(ctx context.Context, workspace tenants.Workspac
 	if len(sessions) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}
-	var rows []struct {
+	type row struct {
 		SessionID uuid.UUID
 		Count     int
 	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT session_id, count(*) FROM session_comments WHERE workspace_id = ? AND session_id IN ? GROUP BY session_id", workspace, sessions).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count comments: %w", err)
-	}
+	rows, err := batchdb.Scan[[]row](ctx, db.tenant(workspace), "SELECT session_id, count(*) FROM session_comments WHERE workspace_id = ? AND session_id IN ? GROUP BY session_id", workspace, sessions)
 	counts := make(map[uuid.UUID]int, len(rows))
 	for _, row := range rows {
 		counts[row.SessionID] = row.Count
 	}
-	return counts, nil
+	return counts, batchdb.Wrapf(err, "count comments")
 }
 
 // AddComment stores a comment of its author, with secrets redacted, records it in the audit log, and returns
@@ -74,12 +69,10 @@ func (db Comments) AddComment(ctx context.Context, workspace tenants.WorkspaceID
 		if comment.HasMessage() {
 			lane, message = uuid.NullUUID{UUID: comment.Lane, Valid: true}, &comment.Message
 		}
-		err := tx.Exec("INSERT INTO session_comments (workspace_id, id, session_id, lane_id, message, user_id, text) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			workspace, comment.ID, comment.Session, lane, message, comment.Author, comment.Text).Error
-		if err != nil {
-			return err
-		}
-		return audit(tx, workspace, tenants.Change{Action: tenants.CommentAdded, Target: comment.Session.String(), After: commentFields(comment)})
+		return errors.Join(
+			batchdb.Write(tx, "INSERT INTO session_comments (workspace_id, id, session_id, lane_id, message, user_id, text) VALUES (?, ?, ?, ?, ?, ?, ?)",
+				workspace, comment.ID, comment.Session, lane, message, comment.Author, comment.Text),
+			audit(tx, workspace, tenants.Change{Action: tenants.CommentAdded, Target: comment.Session.String(), After: commentFields(comment)}))
 	})
 	if err != nil {
 		return tenants.Comment{}, fmt.Errorf("comment on session %s: %w", comment.Session, err)
@@ -99,12 +92,8 @@ func (db Comments) DeleteComment(ctx context.Context, workspace tenants.Workspac
 		return fmt.Errorf("delete comment %s: %w", id, tenants.ErrDenied)
 	}
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		deleted := tx.Exec("DELETE FROM session_comments WHERE workspace_id = ? AND id = ?", workspace, id)
-		if deleted.Error == nil && deleted.RowsAffected == 0 {
-			return tenants.ErrNotFound
-		}
-		if deleted.Error != nil {
-			return deleted.Error
+		if err := changedOne(tx.Exec("DELETE FROM session_comments WHERE workspace_id = ? AND id = ?", workspace, id), tenants.ErrNotFound); err != nil {
+			return err
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.CommentDeleted, Target: session.String(), Before: commentFields(comment)})
 	})
@@ -119,17 +108,13 @@ func (db Comments) comment(ctx context.Context, workspace tenants.WorkspaceID, s
 }
 
 func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, which string, values ...any) ([]tenants.Comment, error) {
-	var rows []commentRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlComments+which, append([]any{workspace}, values...)...).Scan(&rows).Error
-	})
-	return each(rows, (*commentRow).toComment), err
+	return batchdb.Scan[[]tenants.Comment](ctx, db.tenant(workspace), sqlComments+which, append([]any{workspace}, values...)...)
 }
 
 // commentable returns the error of a comment's place. It locks the session, so that the bound holds.
 func commentable(tx *gorm.DB, workspace tenants.WorkspaceID, comment tenants.Comment) error {
 	alone := "comments/" + workspace.String() + "/" + comment.Session.String()
-	if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
+	if err := batchdb.Write(tx, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone); err != nil {
 		return err
 	}
 	var found struct {
@@ -161,26 +146,6 @@ func commentFields(comment tenants.Comment) tenants.Fields {
 	return fields
 }
 
-// commentRow is a row of session_comments, with the author's address.
-type commentRow struct {
-	ID        uuid.UUID
-	SessionID uuid.UUID
-	LaneID    uuid.NullUUID
-	Message   *int
-	UserID    uuid.NullUUID
-	Email     string
-	Text      string
-	CreatedAt time.Time
-}
-
-func (r commentRow) toComment() tenants.Comment {
-	comment := tenants.Comment{ID: r.ID, Session: r.SessionID, Author: r.UserID.UUID, Name: r.Email, Text: r.Text, At: r.CreatedAt}
-	if r.LaneID.Valid && r.Message != nil {
-		comment.Lane, comment.Message = r.LaneID.UUID, *r.Message
-	}
-	return comment
-}
-
 var _ tenants.Comments = Comments{}
 
 // Stars stores starred sessions.
@@ -188,11 +153,8 @@ type Stars struct{ *core }
 
 // Starred returns the sessions of a workspace that a person has starred, the newest star first.
 func (db Stars) Starred(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) ([]uuid.UUID, error) {
-	var sessions []uuid.UUID
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT session_id FROM session_stars WHERE workspace_id = ? AND user_id = ?
-			ORDER BY starred_at DESC, session_id LIMIT ?`, workspace, user, tenants.MaxStars).Scan(&sessions).Error
-	})
+	sessions, err := batchdb.Scan[[]uuid.UUID](ctx, db.tenant(workspace), `SELECT session_id FROM session_stars WHERE workspace_id = ? AND user_id = ?
+			ORDER BY starred_at DESC, session_id LIMIT ?`, workspace, user, tenants.MaxStars)
 	return sessions, batchdb.Wrapf(err, "stars of %s", user)
 }
 
@@ -202,11 +164,10 @@ func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, s
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		// The lock serializes stars, so that the bound holds.
 		alone := "stars/" + workspace.String() + "/" + user.String()
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
+		if err := batchdb.Write(tx, "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone); err != nil {
 			return err
 		}
-		var others int
-		err := tx.Raw("SELECT count(*) FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id <> ?", workspace, user, session).Scan(&others).Error
+		others, err := batchdb.Query[int](tx, "SELECT count(*) FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id <> ?", workspace, user, session)
 		if err != nil {
 			return err
 		}
@@ -219,9 +180,8 @@ func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, s
 		if starred.Error != nil || starred.RowsAffected > 0 {
 			return starred.Error
 		}
-		var known int
-		err = tx.Raw("SELECT count(*) FROM sessions WHERE workspace_id = ? AND id = ?", workspace, session).Scan(&known).Error
-		if err == nil && known == 0 {
+		known, err := batchdb.Query[bool](tx, "SELECT EXISTS (SELECT FROM sessions WHERE workspace_id = ? AND id = ?)", workspace, session)
+		if err == nil && !known {
 			err = tenants.ErrNotFound
 		}
 		return err
@@ -231,33 +191,16 @@ func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, s
 
 // Unstar removes a person's star from a session, if it exists.
 func (db Stars) Unstar(ctx context.Context, workspace tenants.WorkspaceID, user, session uuid.UUID) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session)
 	return batchdb.Wrapf(err, "unstar session %s", session)
 }
 
 // EveryStar returns up to limit stars of all people of a workspace after one, in the order of people and
 // sessions; the zero Star starts at the first.
 func (db Stars) EveryStar(ctx context.Context, workspace tenants.WorkspaceID, after tenants.Star, limit int) ([]tenants.Star, error) {
-	var rows []struct {
-		UserID    uuid.UUID
-		SessionID uuid.UUID
-		StarredAt time.Time
-	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT user_id, session_id, starred_at FROM session_stars
-			WHERE workspace_id = ? AND (user_id, session_id) > (?, ?) ORDER BY user_id, session_id LIMIT ?`,
-			workspace, after.User, after.Session, limit).Scan(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("stars of everybody: %w", err)
-	}
-	stars := make([]tenants.Star, len(rows))
-	for i, row := range rows {
-		stars[i] = tenants.Star{User: row.UserID, Session: row.SessionID, At: row.StarredAt}
-	}
-	return stars, nil
+	stars, err := batchdb.Scan[[]tenants.Star](ctx, db.tenant(workspace), `SELECT user_id, session_id, starred_at FROM session_stars
+		WHERE workspace_id = ? AND (user_id, session_id) > (?, ?) ORDER BY user_id, session_id LIMIT ?`, workspace, after.User, after.Session, limit)
+	return stars, batchdb.Wrapf(err, "stars of everybody")
 }
 
 var _ tenants.Stars = Stars{}
@@ -267,10 +210,8 @@ type Views struct{ *core }
 
 // EveryView returns up to limit views of all people of a workspace with ids after one, in order; uuid.Nil
 // starts at the first.
-func (db Views) EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) (views []tenants.View, err error) {
-	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("views").Select(`id, user_id AS "user", list, name, query, saved_at`).
-			Where("workspace_id = ? AND id > ?", workspace, after).Order("id").Limit(limit).Find(&views).Error
-	})
+func (db Views) EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.View, error) {
+	views, err := batchdb.Scan[[]tenants.View](ctx, db.tenant(workspace), `SELECT id, user_id AS "user", list, name, query, saved_at
+		FROM views WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?`, workspace, after, limit)
 	return views, batchdb.Wrapf(err, "views of everybody")
 }

@@ -3,12 +3,13 @@ package tenantsdb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
@@ -19,12 +20,7 @@ type Data struct{ *core }
 
 // DataSettings returns a workspace's data settings. It returns tenants.ErrNotFound.
 func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error) {
-	var settings tenants.DataSettings
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var err error
-		settings, err = findDataSettings(tx, workspace, "")
-		return err
-	})
+	settings, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) (tenants.DataSettings, error) { return findDataSettings(tx, workspace) })
 	return settings, batchdb.Wrapf(err, "data settings of workspace %s", workspace)
 }
 
@@ -37,19 +33,14 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 	}
 	settings = settings.Normal()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
-		before, err := findDataSettings(tx, workspace, " FOR UPDATE")
+		before, err := findDataSettings(tx, workspace, locked())
 		if err != nil {
 			return err
 		}
 		if reflect.DeepEqual(before, settings) {
 			return nil
 		}
-		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
-			redact = ?, redact_names = ?, end_user_ids = ?, browser_origins = ?, failover = ?, own_credentials = ? WHERE workspace_id = ?`,
-			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
-			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), inOne(settings.Origins, "\n"),
-			string(settings.Failover), settings.OwnCredentials, workspace).Error
-		if err != nil {
+		if err := update(tx, "workspaces", &settings, []string{"*"}, "workspace_id = ?", workspace); err != nil {
 			return err
 		}
 		if !slices.Equal(before.Origins, settings.Origins) {
@@ -58,79 +49,28 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 			}
 		}
 		if settings.EndUsers == tenants.EndUsersHashed {
-			if err := tx.Exec("UPDATE end_users SET name = NULL WHERE workspace_id = ? AND name IS NOT NULL", workspace).Error; err != nil {
+			if err := batchdb.Write(tx, "UPDATE end_users SET name = NULL WHERE workspace_id = ? AND name IS NOT NULL", workspace); err != nil {
 				return err
 			}
 		}
 		change := tenants.Change{Action: tenants.SettingsSaved, Before: before.Fields(), After: settings.Fields()}
-		if err := audit(tx, workspace, change); err != nil {
-			return err
-		}
 		if before.Text != settings.Text { // cached keys contain it
 			if err := notify(tx, KeysChannel, workspace.String()); err != nil {
 				return err
 			}
 		}
-		return notify(tx, SettingsChannel, workspace.String())
+		return errors.Join(audit(tx, workspace, change), notify(tx, SettingsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "set data settings of workspace %s", workspace)
 }
 
-func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (tenants.DataSettings, error) {
-	var rows []struct {
-		TimeZone     string
-		ManagersRead string
-		MembersRead  string
-		ViewersRead  string
-		NoStore      bool
-		Redact       string // kinds, separated by commas
-		RedactNames  string // one a line
-		EndUserIDs   string `gorm:"column:end_user_ids"`
-
-		BrowserOrigins string // one a line
-		Failover       string
-		OwnCredentials bool
-	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids, browser_origins, failover, own_credentials FROM workspaces WHERE workspace_id = ?"+lock, workspace).
-		Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	return tenants.DataSettings{
-		TimeZone: row.TimeZone, NoStore: row.NoStore,
-		Text: tenants.TextPolicy{
-			Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
-		},
-		EndUsers: tenants.EndUserIDs(row.EndUserIDs),
-		Redact:   tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
-		Origins:  split[string](row.BrowserOrigins, "\n"),
-		Failover: tenants.Failover(row.Failover), OwnCredentials: row.OwnCredentials,
-	}, err
-}
-
-// inOne joins values for split. They must not be empty or contain the separator.
-func inOne[S ~string](values []S, separator string) string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = string(value)
-	}
-	return strings.Join(texts, separator)
-}
-
-func split[S ~string](text, separator string) []S {
-	var values []S
-	for value := range strings.SplitSeq(text, separator) {
-		if value != "" {
-			values = append(values, S(value))
-		}
-	}
-	return values
+func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, clauses ...clause.Expression) (tenants.DataSettings, error) {
+	return find[tenants.DataSettings](tx.Table("workspaces").Where("workspace_id = ?", workspace).Clauses(clauses...))
 }
 
 // RedactionCounts returns the number of replacements per kind of personal data in a workspace.
 func (db Data) RedactionCounts(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.RedactionCount, error) {
-	var counts []tenants.RedactionCount
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT kind, found FROM redaction_counts WHERE workspace_id = ?", workspace).Scan(&counts).Error
-	})
+	counts, err := batchdb.Scan[[]tenants.RedactionCount](ctx, db.tenant(workspace), "SELECT kind, found FROM redaction_counts WHERE workspace_id = ?", workspace)
 	kinds := tenants.RedactionKinds()
 	slices.SortFunc(counts, func(a, b tenants.RedactionCount) int {
 		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
@@ -141,24 +81,16 @@ func (db Data) RedactionCounts(ctx context.Context, workspace tenants.WorkspaceI
 // holder is a person who holds an API key or asks to read. It has their role in a workspace, "" for
 // non-members, and the workspace's reading rights by role.
 type holder struct {
-	Person       uuid.UUID
-	Role         string
-	ManagersRead string
-	MembersRead  string
-	ViewersRead  string
-	Owner        uuid.UUID // the first owner of the workspace; set by personBehind only
+	Person uuid.UUID
+	Role   tenants.Role
+	Text   tenants.TextPolicy `gorm:"embedded"`
+	Owner  uuid.UUID          // the first owner of the workspace; set by personBehind only
 }
 
 const memberColumns = `coalesce(m.role, '') AS role, w.managers_read, w.members_read, w.viewers_read`
 
-func (m holder) role() tenants.Role { return tenants.Role(m.Role) }
-
 // reads returns the reading rights of the person now. Every path to text must check this.
-func (m holder) reads() tenants.Reads {
-	return tenants.TextPolicy{
-		Managers: tenants.Reads(m.ManagersRead), Members: tenants.Reads(m.MembersRead), Viewers: tenants.Reads(m.ViewersRead),
-	}.For(m.role())
-}
+func (m holder) reads() tenants.Reads { return m.Text.For(m.Role) }
 
 // rights returns the rights of the person's keys.
 func (m holder) rights() tenants.KeyRights {
@@ -177,8 +109,7 @@ func memberOf(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (hol
 // personBehind returns the person responsible for an API key, or the zero holder if absent. For a key that
 // another key created, it follows that key to its person. start may also be a person.
 func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (holder, error) {
-	var found []holder
-	err := tx.Raw(`WITH RECURSIVE behind (person) AS (
+	found, err := batchdb.Query[[]holder](tx, `WITH RECURSIVE behind (person) AS (
 			SELECT ?::uuid
 			UNION
 			SELECT coalesce(k.person_id, k.created_by) FROM behind b JOIN api_keys k ON k.workspace_id = ? AND k.id = b.person)
@@ -187,23 +118,18 @@ func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (
 		FROM behind b JOIN workspaces w ON w.workspace_id = ?
 		LEFT JOIN members m ON m.workspace_id = ? AND m.user_id = b.person
 		WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.workspace_id = ? AND k.id = b.person)`,
-		start, workspace, workspace, workspace, workspace).Scan(&found).Error
-	if err != nil || len(found) == 0 {
-		return holder{}, err
-	}
-	return found[0], nil
+		start, workspace, workspace, workspace, workspace)
+	return append(found, holder{})[0], err
 }
 
 // Reader returns a person's reading rights for a workspace's text, which are empty for non-members.
 func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
-	var reader tenants.Reader
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	reader, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) (tenants.Reader, error) {
 		member, err := memberOf(tx, workspace, user)
 		if err != nil {
-			return err
+			return tenants.Reader{}, err
 		}
-		reader, err = readerOf(tx, workspace, member)
-		return err
+		return readerOf(tx, workspace, member)
 	})
 	return reader, batchdb.Wrapf(err, "what %s may read", user)
 }

@@ -18,10 +18,7 @@ type DataKeys struct{ *core }
 
 // DataKey returns the wrapped data key of a workspace, or tenants.ErrNotFound.
 func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	var keys [][]byte
-	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
-	})
+	keys, err := batchdb.Scan[[][]byte](ctx, db.apart(workspace), "SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace)
 	key, err := batchdb.First(keys, err, tenants.ErrNotFound)
 	return key, batchdb.Wrapf(err, "read data key")
 }
@@ -29,9 +26,7 @@ func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (
 // AddDataKey stores the first data key of a workspace and returns the stored one, which differs if someone
 // else was first. It is durable when AddDataKey returns.
 func (db DataKeys) AddDataKey(ctx context.Context, workspace tenants.WorkspaceID, wrapped []byte) ([]byte, error) {
-	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
-	})
+	err := batchdb.Exec(ctx, db.apart(workspace), "INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped)
 	if err != nil {
 		return nil, fmt.Errorf("add data key: %w", err)
 	}
@@ -41,10 +36,7 @@ func (db DataKeys) AddDataKey(ctx context.Context, workspace tenants.WorkspaceID
 // RewrapDataKey replaces the wrapped data key of a workspace, unless it has been
 // replaced already.
 func (db DataKeys) RewrapDataKey(ctx context.Context, workspace tenants.WorkspaceID, old, wrapped []byte) error {
-	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?",
-			wrapped, workspace, old).Error
-	})
+	err := batchdb.Exec(ctx, db.apart(workspace), "UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?", wrapped, workspace, old)
 	return batchdb.Wrapf(err, "rewrap data key")
 }
 
@@ -73,10 +65,12 @@ func (db DataKeys) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, er
 	return Workspaces(db).AllWorkspaces(ctx)
 }
 
-// apart is InTenant in its own transaction even inside Together, because a data key must survive a rollback
+// apart is the scope of a workspace in its own transaction even inside Together, because a data key must survive a rollback
 // of the caller's transaction.
-func (db DataKeys) apart(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
+func (db DataKeys) apart(workspace tenants.WorkspaceID) batchdb.Scope {
+	return func(ctx context.Context, fn func(tx *gorm.DB) error) error {
+		return db.transaction(ctx, forWorkspace, workspace.String(), fn)
+	}
 }
 
 // KeepMasterProof stores the proof of a database's master key and returns the stored one, which differs if
@@ -107,19 +101,14 @@ func StoredMasterProof(ctx context.Context, ownerURL string) ([]byte, error) {
 
 // MasterProof returns the proof of the database's master key, or tenants.ErrNotFound.
 func (db DataKeys) MasterProof(ctx context.Context) ([]byte, error) {
-	var proofs [][]byte
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
-	})
+	proofs, err := batchdb.Scan[[][]byte](ctx, db.asWorker, "SELECT sealed FROM master_proof")
 	proof, err := batchdb.First(proofs, err, tenants.ErrNotFound)
 	return proof, batchdb.Wrapf(err, "read proof of the master key")
 }
 
 // ResealMasterProof replaces the proof, unless it has been replaced already.
 func (db DataKeys) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old).Error
-	})
+	err := batchdb.Exec(ctx, db.asWorker, "UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old)
 	return batchdb.Wrapf(err, "replace proof of the master key")
 }
 

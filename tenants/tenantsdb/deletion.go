@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -37,19 +38,16 @@ func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.Workspa
 }
 
 func closeWorkspace(tx *gorm.DB, workspace tenants.WorkspaceID) error {
-	closed := tx.Exec("UPDATE workspaces SET deleted_at = now() WHERE workspace_id = ? AND deleted_at IS NULL", workspace)
-	if closed.Error == nil && closed.RowsAffected == 0 {
-		return tenants.ErrNotFound
-	}
-	if closed.Error != nil {
-		return closed.Error
+	err := changedOne(tx.Exec("UPDATE workspaces SET deleted_at = now() WHERE workspace_id = ? AND deleted_at IS NULL", workspace), tenants.ErrNotFound)
+	if err != nil {
+		return err
 	}
 	members, err := moveLogins(tx, workspace)
 	if err != nil {
 		return err
 	}
 	for _, table := range []string{"members", "api_keys", "provider_keys", "alert_channels"} {
-		if err := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ?", workspace).Error; err != nil {
+		if err := batchdb.Write(tx, "DELETE FROM "+table+" WHERE workspace_id = ?", workspace); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
@@ -67,11 +65,7 @@ func closeWorkspace(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 // keepOpen prevents the deletion of a workspace until the transaction ends, so that anyone who joins it
 // meanwhile is removed with it or stays out. It returns tenants.ErrNotFound for a closed workspace.
 func keepOpen(tx *gorm.DB, workspace tenants.WorkspaceID) error {
-	open := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? AND deleted_at IS NULL FOR SHARE", workspace)
-	if open.Error == nil && open.RowsAffected == 0 {
-		return tenants.ErrNotFound
-	}
-	return open.Error
+	return changedOne(tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? AND deleted_at IS NULL FOR SHARE", workspace), tenants.ErrNotFound)
 }
 
 // moveLogins switches the logins of a workspace's members to the first joined of their other workspaces.
@@ -81,12 +75,9 @@ func moveLogins(tx *gorm.DB, workspace tenants.WorkspaceID) (members []uuid.UUID
 		return nil, err
 	}
 	for _, member := range members {
-		if err := workFor(tx, forUser, member.String()); err != nil {
-			return nil, err
-		}
-		err := tx.Exec(`UPDATE logins l SET workspace_id = n.workspace_id
+		err := errors.Join(workFor(tx, forUser, member.String()), batchdb.Write(tx, `UPDATE logins l SET workspace_id = n.workspace_id
 			FROM (SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ? ORDER BY m.created_at, m.workspace_id LIMIT 1) n
-			WHERE l.user_id = ? AND l.workspace_id = ?`, member, workspace, member, workspace).Error
+			WHERE l.user_id = ? AND l.workspace_id = ?`, member, workspace, member, workspace))
 		if err != nil {
 			return nil, fmt.Errorf("move logins: %w", err)
 		}
@@ -109,10 +100,7 @@ func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 
 // ClosedWorkspaces returns the deleted workspaces with remaining data.
 func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
-	var closed []tenants.WorkspaceID
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
-	})
+	closed, err := batchdb.Scan[[]tenants.WorkspaceID](ctx, db.asWorker, "SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id")
 	return closed, batchdb.Wrapf(err, "list deleted workspaces")
 }
 
@@ -158,21 +146,14 @@ func (db Deletion) eraseSome(ctx context.Context, workspace tenants.WorkspaceID,
 // again.
 func (db Deletion) EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		err := tx.Exec("DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace).Error
-		if err != nil {
-			return err
-		}
-		return notify(tx, DeletedChannel, workspace.String())
+		return errors.Join(batchdb.Write(tx, "DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace), notify(tx, DeletedChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "erase workspace %s", workspace)
 }
 
 // Retention returns how long a workspace keeps its sessions. It returns tenants.ErrNotFound.
 func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Retention, error) {
-	var days []int
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
-	})
+	days, err := batchdb.Scan[[]int](ctx, db.tenant(workspace), "SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace)
 	kept, err := batchdb.First(days, err, tenants.ErrNotFound)
 	return tenants.Retention{Days: kept}, batchdb.Wrapf(err, "retention of workspace %s", workspace)
 }
@@ -185,21 +166,14 @@ func (db Data) SetRetention(ctx context.Context, tenant tenants.Tenant, retentio
 		return err
 	}
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
-		var before []int
-		err := tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ? FOR UPDATE", workspace).Scan(&before).Error
-		if err == nil && len(before) == 0 {
-			err = tenants.ErrNotFound
-		}
+		days, err := batchdb.Query[[]int](tx, "SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ? FOR UPDATE", workspace)
+		before, err := batchdb.First(days, err, tenants.ErrNotFound)
 		if err != nil {
 			return err
 		}
-		err = tx.Exec("UPDATE workspaces SET retention_days = nullif(?::int, 0) WHERE workspace_id = ?", retention.Days, workspace).Error
-		if err != nil {
-			return err
-		}
-		return audit(tx, workspace, tenants.Change{
-			Action: tenants.RetentionSet, Before: tenants.Retention{Days: before[0]}.Fields(), After: retention.Fields(),
-		})
+		return errors.Join(
+			batchdb.Write(tx, "UPDATE workspaces SET retention_days = nullif(?::int, 0) WHERE workspace_id = ?", retention.Days, workspace),
+			audit(tx, workspace, tenants.Change{Action: tenants.RetentionSet, Before: tenants.Retention{Days: before}.Fields(), After: retention.Fields()}))
 	})
 	return batchdb.Wrapf(err, "set retention of workspace %s", workspace)
 }

@@ -304,10 +304,7 @@ func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID,
 	for i, id := range sessions {
 		texts[i] = id.String()
 	}
-	var rows []exchangeRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(statement, "{"+strings.Join(texts, ",")+"}", workspace, most).Scan(&rows).Error
-	})
+	rows, err := batchdb.Scan[[]exchangeRow](ctx, db.tenant(workspace), statement, "{"+strings.Join(texts, ",")+"}", workspace, most)
 	if err != nil {
 		return nil, fmt.Errorf("newest exchanges of %d sessions: %w", len(sessions), err)
 	}

@@ -49,10 +49,7 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID
 
 // CountExchanges returns the number of a workspace's exchanges, at most most.
 func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error) {
-	var count int
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
-	})
+	count, err := batchdb.Scan[int](ctx, db.tenant(workspace), "SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most)
 	return count, batchdb.Wrapf(err, "count exchanges of workspace %s", workspace)
 }
 

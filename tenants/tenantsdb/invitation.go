@@ -3,7 +3,6 @@ package tenantsdb
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -53,9 +52,9 @@ func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants
 	if err := revokeInvitations(tx, workspace, "email = ?", wanted.Email); err != nil {
 		return err
 	}
-	err = tx.Exec(`INSERT INTO invitations (workspace_id, id, email, role, hash, invited_by, created_at, sent_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, wanted.ID, wanted.Email, string(wanted.Role), wanted.Hash,
-		nullable(tenants.ActorOf(tx.Statement.Context).User), wanted.CreatedAt, wanted.SentAt, wanted.ExpiresAt).Error
+	err = batchdb.Write(tx, `INSERT INTO invitations (workspace_id, id, email, role, hash, invited_by, created_at, sent_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, wanted.ID, wanted.Email, wanted.Role, wanted.Hash,
+		nullable(tenants.ActorOf(tx.Statement.Context).User), wanted.CreatedAt, wanted.SentAt, wanted.ExpiresAt)
 	if err != nil {
 		return err
 	}
@@ -63,11 +62,9 @@ func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants
 	if err != nil {
 		return err
 	}
-	err = audit(tx, workspace, tenants.Change{Action: tenants.InvitationCreated, Target: created.ID.String(), After: created.Fields()})
-	if err != nil {
-		return err
-	}
-	return mailInvitation(tx, created, wanted.Mail)
+	return errors.Join(
+		audit(tx, workspace, tenants.Change{Action: tenants.InvitationCreated, Target: created.ID.String(), After: created.Fields()}),
+		mailInvitation(tx, created, wanted.Mail))
 }
 
 // mailInvitation queues the mail that letter writes for an invitation.
@@ -114,18 +111,10 @@ func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.Wor
 		}
 		renewed := before
 		renewed.SentAt, renewed.ExpiresAt = sent, expires
-		err = tx.Exec("UPDATE invitations SET hash = ?, sent_at = ?, expires_at = ? WHERE workspace_id = ? AND id = ?",
-			hash, sent, expires, workspace, id).Error
-		if err != nil {
-			return err
-		}
-		err = audit(tx, workspace, tenants.Change{
-			Action: tenants.InvitationResent, Target: id.String(), Before: before.Fields(), After: renewed.Fields(),
-		})
-		if err != nil {
-			return err
-		}
-		return mailInvitation(tx, renewed, letter)
+		return errors.Join(
+			batchdb.Write(tx, "UPDATE invitations SET hash = ?, sent_at = ?, expires_at = ? WHERE workspace_id = ? AND id = ?", hash, sent, expires, workspace, id),
+			audit(tx, workspace, tenants.Change{Action: tenants.InvitationResent, Target: id.String(), Before: before.Fields(), After: renewed.Fields()}),
+			mailInvitation(tx, renewed, letter))
 	})
 	return batchdb.Wrapf(err, "renew invitation %s", id)
 }
@@ -143,22 +132,16 @@ func (db Invitations) RevokeInvitation(ctx context.Context, workspace tenants.Wo
 
 // Invitations returns the open invitations of a workspace, including expired ones, the newest first.
 func (db Invitations) Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error) {
-	var rows []invitationRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC").Find(&rows).Error
+	invitations, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) ([]tenants.Invitation, error) {
+		return list[tenants.Invitation](waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC"))
 	})
-	return each(rows, (*invitationRow).toInvitation), batchdb.Wrapf(err, "invitations of workspace %s", workspace)
+	return invitations, batchdb.Wrapf(err, "invitations of workspace %s", workspace)
 }
 
 // InvitationByHash returns the invitation with the hash of its link's secret, or tenants.ErrInvitation if it
 // cannot be accepted.
 func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
-	var found tenants.Invitation
-	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
-		var err error
-		found, err = presented(tx, hash)
-		return err
-	})
+	found, err := batchdb.Read(ctx, db.withToken(hash), func(tx *gorm.DB) (tenants.Invitation, error) { return presented(tx, hash) })
 	return found, batchdb.Wrapf(err, "find invitation")
 }
 
@@ -166,7 +149,7 @@ func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenant
 // tenants.ErrInvitation if the invitation cannot be accepted, and tenants.ErrOtherAddress if the person's
 // address is not the invited one. Existing members keep their role.
 func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
-	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
+	err := db.withToken(hash)(ctx, func(tx *gorm.DB) error {
 		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
@@ -174,8 +157,8 @@ func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, l
 		if err := workFor(tx, forUser, user.String()); err != nil {
 			return err
 		}
-		var email string
-		if err := tx.Raw("SELECT email FROM users WHERE id = ? FOR KEY SHARE", user).Scan(&email).Error; err != nil {
+		email, err := batchdb.Query[string](tx, "SELECT email FROM users WHERE id = ? FOR KEY SHARE", user)
+		if err != nil {
 			return err
 		}
 		if email != invitation.Email {
@@ -196,7 +179,7 @@ func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, l
 func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
 	var user tenants.User
 	var membership tenants.Membership
-	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
+	err := db.withToken(hash)(ctx, func(tx *gorm.DB) error {
 		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
@@ -212,10 +195,8 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 		if err := accept(tx, invitation, user.ID); err != nil {
 			return err
 		}
-		for _, letter := range joining.Mails(user.Email) {
-			if err := send(tx, user.ID, letter); err != nil {
-				return err
-			}
+		if err := sendAll(tx, user.ID, joining.Mails(user.Email)); err != nil {
+			return err
 		}
 		membership = tenants.Membership{Workspace: invitation.Workspace, Role: invitation.Role}
 		if joining.Workspace == "" {
@@ -231,28 +212,19 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 	return user, membership, batchdb.Wrapf(err, "sign up")
 }
 
-// withLink runs fn in a transaction that sees the invitation with a hash.
-func (db Invitations) withLink(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
-}
-
 // presented returns the acceptable invitation with a hash; the rest of the transaction works for its
 // workspace.
 func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
-	var workspace []tenants.WorkspaceID
-	if err := tx.Raw("SELECT workspace_id FROM invitations WHERE hash = ?", hash).Scan(&workspace).Error; err != nil {
+	found, err := batchdb.Query[[]tenants.WorkspaceID](tx, "SELECT workspace_id FROM invitations WHERE hash = ?", hash)
+	workspace, err := batchdb.First(found, err, tenants.ErrInvitation)
+	if err == nil {
+		err = workFor(tx, forWorkspace, workspace.String())
+	}
+	if err != nil {
 		return tenants.Invitation{}, err
 	}
-	if len(workspace) == 0 {
-		return tenants.Invitation{}, tenants.ErrInvitation
-	}
-	if err := workFor(tx, forWorkspace, workspace[0].String()); err != nil {
-		return tenants.Invitation{}, err
-	}
-	var rows []invitationRow
-	err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrInvitation)
-	return row.toInvitation(), err
+	invitations, err := list[tenants.Invitation](waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash))
+	return batchdb.First(invitations, err, tenants.ErrInvitation)
 }
 
 // redeemable is presented for someone who joins. It prevents the deletion of the workspace until the
@@ -262,24 +234,19 @@ func redeemable(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 	if err != nil {
 		return tenants.Invitation{}, err
 	}
-	if err := keepOpen(tx, invitation.Workspace.ID); errors.Is(err, tenants.ErrNotFound) {
-		return tenants.Invitation{}, tenants.ErrInvitation
-	} else if err != nil {
-		return tenants.Invitation{}, err
+	if err = keepOpen(tx, invitation.Workspace.ID); errors.Is(err, tenants.ErrNotFound) {
+		err = tenants.ErrInvitation
 	}
-	return invitation, nil
+	return invitation, err
 }
 
 // accept uses up an invitation. Of two concurrent calls, one returns tenants.ErrInvitation.
 func accept(tx *gorm.DB, invitation tenants.Invitation, user uuid.UUID) error {
 	workspace := invitation.Workspace.ID
-	used := tx.Exec(`UPDATE invitations SET accepted_at = now()
-		WHERE workspace_id = ? AND id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`, workspace, invitation.ID)
-	if used.Error != nil {
-		return used.Error
-	}
-	if used.RowsAffected == 0 {
-		return tenants.ErrInvitation
+	err := changedOne(tx.Exec(`UPDATE invitations SET accepted_at = now()
+		WHERE workspace_id = ? AND id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`, workspace, invitation.ID), tenants.ErrInvitation)
+	if err != nil {
+		return err
 	}
 	joined := tx.Exec("INSERT INTO members (workspace_id, user_id, role, seen_at) VALUES (?, ?, ?, now()) ON CONFLICT DO NOTHING",
 		workspace, user, string(invitation.Role))
@@ -307,10 +274,7 @@ func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID)
 
 // invitationOf returns a pending invitation.
 func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
-	var rows []invitationRow
-	err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	return row.toInvitation(), err
+	return find[tenants.Invitation](waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id))
 }
 
 // revokeInvitationsOf ends the pending invitations that someone has made and could not make with their new
@@ -320,7 +284,7 @@ func revokeInvitationsOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.U
 		if role.Manages(invited) {
 			continue
 		}
-		if err := revokeInvitations(tx, workspace, "invited_by = ? AND role = ?", user, string(invited)); err != nil {
+		if err := revokeInvitations(tx, workspace, "invited_by = ? AND role = ?", user, invited); err != nil {
 			return err
 		}
 	}
@@ -329,15 +293,13 @@ func revokeInvitationsOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.U
 
 // revokeInvitations ends the pending invitations of a workspace that match a condition.
 func revokeInvitations(tx *gorm.DB, workspace tenants.WorkspaceID, condition string, values ...any) error {
-	var revoked []invitationRow
-	err := tx.Raw(`UPDATE invitations SET revoked_at = now()
+	revoked, err := batchdb.Query[[]tenants.Invitation](tx, `UPDATE invitations SET revoked_at = now()
 		WHERE workspace_id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND `+condition+`
-		RETURNING id, email, role, expires_at`, append([]any{workspace}, values...)...).Scan(&revoked).Error
+		RETURNING id, email, role, expires_at`, append([]any{workspace}, values...)...)
 	if err != nil {
 		return err
 	}
-	for _, row := range revoked {
-		invitation := row.toInvitation()
+	for _, invitation := range revoked {
 		err := audit(tx, workspace, tenants.Change{Action: tenants.InvitationRevoked, Target: invitation.ID.String(), Before: invitation.Fields()})
 		if err != nil {
 			return err
@@ -353,25 +315,4 @@ func waiting(tx *gorm.DB) *gorm.DB {
 		Joins("JOIN workspaces w ON w.workspace_id = i.workspace_id").
 		Joins("LEFT JOIN users u ON u.id = i.invited_by").
 		Where("i.accepted_at IS NULL AND i.revoked_at IS NULL")
-}
-
-type invitationRow struct {
-	ID                 uuid.UUID
-	WorkspaceID        tenants.WorkspaceID
-	WorkspaceName      string
-	WorkspaceCreatedAt time.Time
-	Email              string
-	Role               string
-	Inviter            string
-	CreatedAt          time.Time
-	SentAt             time.Time
-	ExpiresAt          time.Time
-}
-
-func (r invitationRow) toInvitation() tenants.Invitation {
-	return tenants.Invitation{
-		ID: r.ID, Workspace: tenants.Workspace{ID: r.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt},
-		Email: r.Email, Role: tenants.Role(r.Role), InvitedBy: r.Inviter,
-		CreatedAt: r.CreatedAt, SentAt: r.SentAt, ExpiresAt: r.ExpiresAt,
-	}
 }

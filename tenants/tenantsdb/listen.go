@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -162,7 +163,7 @@ func (l *Listener) reconnect(ctx context.Context) *pgx.Conn {
 
 // notify notifies all replicas after the transaction is committed.
 func notify(tx *gorm.DB, channel, payload string) error {
-	return tx.Exec("SELECT pg_notify(?, ?)", channel, payload).Error
+	return batchdb.Write(tx, "SELECT pg_notify(?, ?)", channel, payload)
 }
 
 // ExchangesChannel notifies all replicas of recorded exchanges: "workspace/count".

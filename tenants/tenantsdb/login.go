@@ -2,7 +2,7 @@ package tenantsdb
 
 import (
 	"context"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,15 +47,15 @@ func (db Logins) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.P
 		if memberships, err = findMemberships(tx, user); err != nil {
 			return err
 		}
-		if time.Since(found[0].Login.LastSeenAt) >= seenEvery {
-			if err := tx.Exec("UPDATE logins SET last_seen_at = now() WHERE user_id = ? AND id = ?", user, id).Error; err != nil {
+		if time.Since(found[0].Login.SeenAt) >= seenEvery {
+			if err := batchdb.Write(tx, "UPDATE logins SET last_seen_at = now() WHERE user_id = ? AND id = ?", user, id); err != nil {
 				return err
 			}
 		}
 		if !found[0].Unseen {
 			return nil
 		}
-		return seen(tx, user, found[0].Login.WorkspaceID)
+		return seen(tx, user, found[0].Login.Workspace)
 	})
 	if err != nil {
 		return tenants.Principal{}, fmt.Errorf("find login %s: %w", id, err)
@@ -70,13 +70,9 @@ func (db Logins) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.P
 
 // Logins returns the active logins of a user, the newest first.
 func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
-	var rows []loginRow
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Table("logins").Select(loginColumns).
-			Where("user_id = ? AND revoked_at IS NULL AND expires_at > now()", user).
-			Order("created_at DESC, id DESC").Find(&rows).Error
-	})
-	return each(rows, (*loginRow).toLogin), batchdb.Wrapf(err, "logins of user %s", user)
+	logins, err := batchdb.Scan[[]tenants.Login](ctx, db.user(user), "SELECT "+loginColumns+` FROM logins
+		WHERE user_id = ? AND revoked_at IS NULL AND expires_at > now() ORDER BY created_at DESC, id DESC`, user)
+	return logins, batchdb.Wrapf(err, "logins of user %s", user)
 }
 
 // UsedPlace reports whether the person with an address has logged in from a place since a time. It does the
@@ -84,14 +80,11 @@ func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, e
 func (db Logins) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
 	var used bool
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
-		var found []uuid.UUID
-		if err := tx.Raw("SELECT id FROM users WHERE email = ?", email).Scan(&found).Error; err != nil {
+		found, err := batchdb.Query[[]uuid.UUID](tx, "SELECT id FROM users WHERE email = ?", email)
+		if err != nil {
 			return err
 		}
-		user := uuid.Nil
-		if len(found) == 1 {
-			user = found[0]
-		}
+		user := append(found, uuid.Nil)[0]
 		if err := workFor(tx, forUser, user.String()); err != nil {
 			return err
 		}
@@ -117,13 +110,12 @@ func (db Logins) RevokeLogins(ctx context.Context, user uuid.UUID) error {
 
 // endLogins ends the active logins of a user that match a condition on an id.
 func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) error {
-	var ended []loginRow
-	err := tx.Raw("UPDATE logins SET revoked_at = now() WHERE user_id = ? AND "+condition+" AND revoked_at IS NULL AND expires_at > now() RETURNING "+loginColumns, user, id).Scan(&ended).Error
+	ended, err := batchdb.Query[[]tenants.Login](tx, "UPDATE logins SET revoked_at = now() WHERE user_id = ? AND "+condition+" AND revoked_at IS NULL AND expires_at > now() RETURNING "+loginColumns, user, id)
 	if err != nil {
 		return err
 	}
-	for _, row := range ended {
-		if err := auditLogin(tx, tenants.LoginEnded, row.toLogin()); err != nil {
+	for _, login := range ended {
+		if err := auditLogin(tx, tenants.LoginEnded, login); err != nil {
 			return err
 		}
 	}
@@ -131,17 +123,13 @@ func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) erro
 }
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {
+	login.UserAgent, login.Place, login.SeenAt = storable(login.UserAgent), storable(login.Place), login.CreatedAt
 	if login.Workspace.IsZero() {
-		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, place, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			login.ID, login.UserID, storable(login.UserAgent), storable(login.Place), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
+		return create(tx, "logins", &login)
 	}
-	inserted := tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, sign_on_workspace, user_agent, place, created_at, last_seen_at, expires_at)
+	return changedOne(tx.Exec(`INSERT INTO logins (id, user_id, workspace_id, sign_on_workspace, user_agent, place, created_at, last_seen_at, expires_at)
 		SELECT ?, user_id, workspace_id, ?, ?, ?, ?, ?, ? FROM members WHERE user_id = ? AND workspace_id = ?`,
-		login.ID, nullable(login.SignOn), storable(login.UserAgent), storable(login.Place), login.CreatedAt, login.CreatedAt, login.ExpiresAt, login.UserID, login.Workspace)
-	if inserted.Error == nil && inserted.RowsAffected == 0 {
-		return tenants.ErrNotFound
-	}
-	return inserted.Error
+		login.ID, nullable(login.SignOn), login.UserAgent, login.Place, login.CreatedAt, login.SeenAt, login.ExpiresAt, login.UserID, login.Workspace), tenants.ErrNotFound)
 }
 
 // auditLogin records an event of a login in the workspace of the login, if it has one.
@@ -149,21 +137,17 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 	if login.Workspace.IsZero() {
 		return nil
 	}
-	if err := workFor(tx, forWorkspace, login.Workspace.String()); err != nil {
-		return err
-	}
 	fields := tenants.Fields{"browser": login.UserAgent}
 	change := tenants.Change{Action: action, Target: login.ID.String(), After: fields}
 	if action == tenants.LoginEnded {
 		change.Before, change.After = fields, nil
 	}
-	return audit(tx, login.Workspace, change)
+	return errors.Join(workFor(tx, forWorkspace, login.Workspace.String()), audit(tx, login.Workspace, change))
 }
 
 // findLogin returns the active login with an id; empty if absent.
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
-	var rows []principalRow
-	err := tx.Table("logins l").
+	return list[principalRow](tx.Table("logins l").
 		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, m.role,
 			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
 			o.user_id IS NOT NULL AS operator, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason,
@@ -173,57 +157,30 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 		Joins("LEFT JOIN operators o ON o.user_id = l.user_id").
 		Joins("LEFT JOIN suspensions s ON s.workspace_id = l.workspace_id").
 		Joins("LEFT JOIN members m ON m.workspace_id = l.workspace_id AND m.user_id = l.user_id").
-		Where("l.user_id = ? AND l.id = ? AND l.revoked_at IS NULL AND l.expires_at > now()", user, id).
-		Find(&rows).Error
-	return rows, err
+		Where("l.user_id = ? AND l.id = ? AND l.revoked_at IS NULL AND l.expires_at > now()", user, id))
 }
 
 const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at"
 
-type loginRow struct {
-	ID          uuid.UUID
-	UserID      uuid.UUID
-	WorkspaceID tenants.WorkspaceID
-
-	SignOnWorkspace tenants.WorkspaceID // Nil if NULL
-
-	UserAgent  string
-	CreatedAt  time.Time
-	LastSeenAt time.Time
-	ExpiresAt  time.Time
-}
-
-func (r loginRow) toLogin() tenants.Login {
-	return tenants.Login{
-		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, SignOn: r.SignOnWorkspace, UserAgent: r.UserAgent,
-		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt,
-	}
-}
-
 type principalRow struct {
-	Login loginRow `gorm:"embedded"`
+	Login     tenants.Login `gorm:"embedded"`
+	Suspended suspended     `gorm:"embedded"`
 
-	Role               string
+	Role               tenants.Role
 	Email              string
 	UserCreatedAt      time.Time
 	VerifiedAt         *time.Time
 	WorkspaceName      string
 	WorkspaceCreatedAt time.Time
 	Operator           bool
-	SuspendedSince     *time.Time
-	SuspendedReason    string
 	Unseen             bool // for some minutes
 }
 
-func (r principalRow) toPrincipal() tenants.Principal {
+func (r *principalRow) toPrincipal() tenants.Principal {
 	return tenants.Principal{
 		User:  tenants.User{ID: r.Login.UserID, Email: r.Email, CreatedAt: r.UserCreatedAt, VerifiedAt: r.VerifiedAt, Operator: r.Operator},
-		Login: r.Login.toLogin(),
-		Workspace: tenants.Workspace{
-			ID: r.Login.WorkspaceID, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt,
-			Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
-		},
-		Role: tenants.Role(r.Role),
+		Login: r.Login, Role: r.Role,
+		Workspace: tenants.Workspace{ID: r.Login.Workspace, Name: r.WorkspaceName, CreatedAt: r.WorkspaceCreatedAt, Suspension: r.Suspended.suspension()},
 	}
 }
 
@@ -232,80 +189,38 @@ type DeviceLogins struct{ *core }
 
 // CreateDeviceLogin stores a login, and deletes logins that ended an hour ago.
 func (db DeviceLogins) CreateDeviceLogin(ctx context.Context, login tenants.DeviceLogin, device, code []byte) error {
-	err := db.withCode(ctx, device, func(tx *gorm.DB) error {
-		if err := tx.Exec("DELETE FROM device_logins WHERE expires_at < now() - interval '1 hour'").Error; err != nil {
-			return err
-		}
-		// The hash is not the first value because gorm expands bytes behind a parenthesis to a list.
-		return tx.Exec(`INSERT INTO device_logins (machine, device_hash, code_hash, asked_from, asked_at, expires_at, pause_seconds)
-			VALUES (?, ?, ?, ?, ?, ?, ?)`, storable(login.Machine), device, code, storable(login.From), login.AskedAt, login.ExpiresAt, int(login.Pause.Seconds())).Error
+	row := struct {
+		tenants.DeviceLogin
+
+		DeviceHash, CodeHash []byte
+	}{login, device, code}
+	err := db.withToken(device)(ctx, func(tx *gorm.DB) error {
+		return errors.Join(batchdb.Write(tx, "DELETE FROM device_logins WHERE expires_at < now() - interval '1 hour'"), create(tx, "device_logins", &row))
 	})
 	return batchdb.Wrapf(err, "create terminal login")
 }
 
 // DeviceLogin returns the login with the hash of one of its codes, or tenants.ErrNotFound.
 func (db DeviceLogins) DeviceLogin(ctx context.Context, hash []byte) (tenants.DeviceLogin, error) {
-	var login tenants.DeviceLogin
-	err := db.withCode(ctx, hash, func(tx *gorm.DB) error {
-		var err error
-		login, err = deviceLogin(tx, hash, "")
-		return err
+	login, err := batchdb.Read(ctx, db.withToken(hash), func(tx *gorm.DB) (tenants.DeviceLogin, error) {
+		return find[tenants.DeviceLogin](tx.Table("device_logins").Where(ofCode, hash, hash))
 	})
 	return login, batchdb.Wrapf(err, "find terminal login")
 }
 
 // ChangeDeviceLogin stores the changes that change makes to a login. It returns tenants.ErrNotFound.
 func (db DeviceLogins) ChangeDeviceLogin(ctx context.Context, hash []byte, change func(*tenants.DeviceLogin)) error {
-	err := db.withCode(ctx, hash, func(tx *gorm.DB) error {
-		login, err := deviceLogin(tx, hash, " FOR UPDATE")
+	err := db.withToken(hash)(ctx, func(tx *gorm.DB) error {
+		login, err := find[tenants.DeviceLogin](tx.Table("device_logins").Where(ofCode, hash, hash).Clauses(locked()))
 		if err != nil {
 			return err
 		}
 		change(&login)
-		return tx.Exec(`UPDATE device_logins SET pause_seconds = ?, polled_at = ?, denied = ?, user_id = ?, email = ?, workspace_id = ?, workspace_name = ?, key_expires = ?, used_at = ?
-			WHERE device_hash = ? OR code_hash = ?`, int(login.Pause.Seconds()), given(login.PolledAt), login.Denied, nullable(login.User), login.Email,
-			nullable(uuid.UUID(login.Workspace)), login.Name, login.KeyExpires, given(login.UsedAt), hash, hash).Error
+		changed := []string{"pause_seconds", "polled_at", "denied", "user_id", "email", "workspace_id", "workspace_name", "key_expires", "used_at"}
+		return update(tx, "device_logins", &login, changed, ofCode, hash, hash)
 	})
 	return batchdb.Wrapf(err, "change terminal login")
 }
 
-// withCode runs fn in a transaction that sees the login with the hash of one of its codes.
-func (db DeviceLogins) withCode(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
-	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
-}
-
-func deviceLogin(tx *gorm.DB, hash []byte, lock string) (tenants.DeviceLogin, error) {
-	var rows []deviceLoginRow
-	err := tx.Raw(`SELECT machine, asked_from, asked_at, expires_at, pause_seconds, polled_at, denied, user_id, email, workspace_id, workspace_name, key_expires, used_at
-		FROM device_logins WHERE device_hash = ? OR code_hash = ?`+lock, hash, hash).Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	return row.toDeviceLogin(), err
-}
-
-type deviceLoginRow struct {
-	Machine       string
-	AskedFrom     string
-	AskedAt       time.Time
-	ExpiresAt     time.Time
-	PauseSeconds  int
-	PolledAt      *time.Time
-	Denied        bool
-	UserID        *uuid.UUID
-	Email         string
-	WorkspaceID   *tenants.WorkspaceID
-	WorkspaceName string
-	KeyExpires    *time.Time
-	UsedAt        *time.Time
-}
-
-func (r deviceLoginRow) toDeviceLogin() tenants.DeviceLogin {
-	login := tenants.DeviceLogin{
-		PolledAt: moment(r.PolledAt), UsedAt: moment(r.UsedAt),
-		Machine: r.Machine, From: r.AskedFrom, AskedAt: r.AskedAt, ExpiresAt: r.ExpiresAt, Pause: time.Duration(r.PauseSeconds) * time.Second,
-		DeviceDecision: tenants.DeviceDecision{Denied: r.Denied, Email: r.Email, Name: r.WorkspaceName, KeyExpires: r.KeyExpires},
-	}
-	if r.UserID != nil && r.WorkspaceID != nil {
-		login.User, login.Workspace = *r.UserID, *r.WorkspaceID
-	}
-	return login
-}
+// ofCode is the condition for the login with the hash of one of its codes.
+const ofCode = "(device_hash = ? OR code_hash = ?)"

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,21 +27,25 @@ func (db Mail) QueueMail(ctx context.Context, tenant tenants.Tenant, mail tenant
 
 // queueMail queues a mail, which is committed with the transaction. It works in transactions of any scope.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
-	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
+	mail = tenants.Mail{To: storable(mail.To), Subject: storable(mail.Subject), Text: storable(mail.Text)}
+	row := mailRow{WaitingMail: tenants.WaitingMail{ID: uuid.Must(uuid.NewV7()), Mail: mail}}
 	if work, err := transactionOf(tx); err != nil {
 		return fmt.Errorf("queue mail: %w", err)
 	} else if work.sealer != nil {
-		if row.Sealed, err = work.sealer.SealAbout(tenants.AboutMail(row.ID, row.Recipient), row.Body); err != nil {
+		if row.Sealed, err = work.sealer.SealAbout(tenants.AboutMail(row.ID, row.To), row.Text); err != nil {
 			return fmt.Errorf("queue mail: %w", err)
 		}
-		row.Body = ""
+		row.Text = ""
 	}
-	err := tx.Exec("INSERT INTO mails (id, recipient, subject, body, sealed) VALUES (?, ?, ?, ?, ?)",
-		row.ID, row.Recipient, row.Subject, row.Body, row.Sealed).Error
-	if err != nil {
-		return fmt.Errorf("queue mail: %w", err)
+	return batchdb.Wrapf(errors.Join(create(tx, "mails", &row, "created_at", "attempts"), notify(tx, MailsChannel, "")), "queue mail")
+}
+
+func queueMails(tx *gorm.DB, mails []tenants.Mail) error {
+	var failures []error
+	for _, mail := range mails {
+		failures = append(failures, queueMail(tx, mail))
 	}
-	return notify(tx, MailsChannel, "")
+	return errors.Join(failures...)
 }
 
 // TakeMails returns the mails due at a time, the oldest first, and reserves them until another time.
@@ -77,16 +82,8 @@ func (db Mail) DropMails(ctx context.Context, before time.Time) error {
 }
 
 func (db Mail) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
-	var rows []mailRow
-	err := db.asWorker(ctx, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
-	if err != nil {
-		return nil, fmt.Errorf("waiting mails: %w", err)
-	}
-	mails := make([]tenants.WaitingMail, len(rows))
-	for i, row := range rows {
-		mails[i] = row.toMail(db.sealer)
-	}
-	return mails, nil
+	rows, err := batchdb.Scan[[]mailRow](ctx, db.asWorker, statement, values...)
+	return each(rows, func(row *mailRow) tenants.WaitingMail { return row.opened(db.sealer) }), batchdb.Wrapf(err, "waiting mails")
 }
 
 // ResealMails reseals the mails of older master keys with the newest one, and returns their number. It skips
@@ -95,14 +92,14 @@ func (db Mail) ResealMails(ctx context.Context) (int, error) {
 	if db.sealer == nil {
 		return 0, nil
 	}
-	var rows []mailRow
 	resealed := 0
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		if err := tx.Raw("SELECT " + mailColumns + " FROM mails WHERE sealed IS NOT NULL ORDER BY id FOR UPDATE").Scan(&rows).Error; err != nil {
+		rows, err := list[mailRow](tx.Table("mails").Where("sealed IS NOT NULL").Order("id").Clauses(locked()))
+		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			about := tenants.AboutMail(row.ID, row.Recipient)
+			about := tenants.AboutMail(row.ID, row.To)
 			text, newest, err := db.sealer.OpenAbout(about, row.Sealed)
 			if err != nil || newest {
 				continue
@@ -112,7 +109,7 @@ func (db Mail) ResealMails(ctx context.Context) (int, error) {
 				return err
 			}
 			// The bytes are not the first value because gorm would expand them to a list.
-			if err := tx.Exec("UPDATE mails SET attempts = ?, sealed = ? WHERE id = ?", row.Attempts, sealed, row.ID).Error; err != nil {
+			if err := batchdb.Write(tx, "UPDATE mails SET attempts = ?, sealed = ? WHERE id = ?", row.Attempts, sealed, row.ID); err != nil {
 				return err
 			}
 			resealed++
@@ -123,34 +120,25 @@ func (db Mail) ResealMails(ctx context.Context) (int, error) {
 }
 
 func (db Mail) changeMails(ctx context.Context, statement string, values ...any) error {
-	err := db.asWorker(ctx, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
-	return batchdb.Wrapf(err, "change waiting mails")
+	return batchdb.Wrapf(batchdb.Exec(ctx, db.asWorker, statement, values...), "change waiting mails")
 }
 
 const mailColumns = "id, recipient, subject, body, sealed, created_at, attempts"
 
+// mailRow is a row of mails.
 type mailRow struct {
-	ID        uuid.UUID
-	Recipient string
-	Subject   string
-	Body      string
-	Sealed    []byte // NULL if the body contains the text
-	CreatedAt time.Time
-	Attempts  int
+	tenants.WaitingMail
+
+	Sealed []byte // NULL if the body contains the text
 }
 
-func (r mailRow) toMail(sealer tenants.Sealer) tenants.WaitingMail {
-	mail := tenants.WaitingMail{
-		ID: r.ID, CreatedAt: r.CreatedAt, Attempts: r.Attempts, Mail: tenants.Mail{To: r.Recipient, Subject: r.Subject, Text: r.Body},
-	}
-	if r.Sealed == nil {
+// opened returns the mail with its text.
+func (r *mailRow) opened(sealer tenants.Sealer) tenants.WaitingMail {
+	mail := r.WaitingMail
+	if mail.Shut = r.Sealed != nil; !mail.Shut || sealer == nil {
 		return mail
 	}
-	mail.Shut = true
-	if sealer == nil {
-		return mail
-	}
-	if text, _, err := sealer.OpenAbout(tenants.AboutMail(r.ID, r.Recipient), r.Sealed); err == nil {
+	if text, _, err := sealer.OpenAbout(tenants.AboutMail(r.ID, r.To), r.Sealed); err == nil {
 		mail.Text, mail.Shut = text, false
 	}
 	return mail

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -20,17 +21,14 @@ func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.Workspace
 		if err != nil {
 			return err
 		}
-		if err := tenants.CheckRoleChange(change.by, change.role, role, change.owners); err != nil || role == change.role {
+		if err := tenants.CheckRoleChange(change.by, change.Role, role, change.Owners); err != nil || role == change.Role {
 			return err
 		}
-		err = tx.Exec("UPDATE members SET role = ? WHERE workspace_id = ? AND user_id = ?", string(role), workspace, user).Error
+		err = errors.Join(batchdb.Write(tx, "UPDATE members SET role = ? WHERE workspace_id = ? AND user_id = ?", role, workspace, user), revokeInvitationsOf(tx, workspace, user, role))
 		if err != nil {
 			return err
 		}
-		if err := revokeInvitationsOf(tx, workspace, user, role); err != nil {
-			return err
-		}
-		before, after := change.fields(), tenants.Fields{"email": change.email, "role": string(role)}
+		before, after := change.fields(), tenants.Fields{"email": change.Email, "role": string(role)}
 		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRoleChanged, Before: before, After: after})
 	})
 	return batchdb.Wrapf(err, "change role of %s", user)
@@ -45,7 +43,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 		if err != nil {
 			return err
 		}
-		if err := tenants.CheckRemoval(change.by, change.role, change.owners); err != nil {
+		if err := tenants.CheckRemoval(change.by, change.Role, change.Owners); err != nil {
 			return err
 		}
 		if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
@@ -72,13 +70,13 @@ func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKey
 	if err != nil {
 		return err
 	}
-	if err := tenants.CheckLeaving(change.role, change.owners); err != nil {
+	if err := tenants.CheckLeaving(change.Role, change.Owners); err != nil {
 		return err
 	}
-	err = tx.Exec(`UPDATE logins SET workspace_id = (
+	err = batchdb.Write(tx, `UPDATE logins SET workspace_id = (
 			SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
 			ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
-		WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace).Error
+		WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace)
 	if err != nil {
 		return err
 	}
@@ -91,13 +89,13 @@ func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKey
 // memberChange is a member before a change, and the actor who changes them.
 type memberChange struct {
 	by     tenants.Role // of the actor
-	role   tenants.Role
-	email  string
-	owners int // of the workspace
+	Role   tenants.Role
+	Email  string
+	Owners int // of the workspace
 }
 
 func (c memberChange) fields() tenants.Fields {
-	return tenants.Fields{"email": c.email, "role": string(c.role)}
+	return tenants.Fields{"email": c.Email, "role": string(c.Role)}
 }
 
 // lockMember returns a member and locks the workspace's members until the transaction ends, so that of two
@@ -107,15 +105,11 @@ func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (mem
 	if err != nil {
 		return memberChange{}, err
 	}
-	var found []struct {
-		Role   string
-		Email  string
-		Owners int
-	}
-	err = tx.Raw(`SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
-		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user).Scan(&found).Error
+	found, err := batchdb.Query[[]memberChange](tx, `SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
+		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user)
 	one, err := batchdb.First(found, err, tenants.ErrNotFound)
-	return memberChange{by: by, role: tenants.Role(one.Role), email: one.Email, owners: one.Owners}, err
+	one.by = by
+	return one, err
 }
 
 // lockAsActor locks the workspace's members and invitations until the transaction ends, and returns the
@@ -123,7 +117,7 @@ func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (mem
 // key with ScopeManage has the role of an admin, if the person behind it has those rights too. It returns
 // tenants.ErrDenied for others.
 func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, error) {
-	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Error; err != nil {
+	if err := batchdb.Write(tx, "SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace); err != nil {
 		return "", err
 	}
 	actor := tenants.ActorOf(tx.Statement.Context)
@@ -134,15 +128,11 @@ func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, erro
 		}
 		return tenants.Admin, err
 	}
-	var role string
-	err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, actor.User).Scan(&role).Error
-	if err != nil {
-		return "", err
+	role, err := batchdb.Query[tenants.Role](tx, "SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, actor.User)
+	if err == nil && role == "" {
+		err = tenants.ErrDenied
 	}
-	if role == "" {
-		return "", tenants.ErrDenied
-	}
-	return tenants.Role(role), nil
+	return role, err
 }
 
 // endMembership ends a membership, and with it the logins in the workspace through the foreign key of logins.
@@ -153,25 +143,21 @@ func endMembership(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, r
 	if err := endKeysOf(tx, workspace, user, revokeKeys); err != nil {
 		return err
 	}
-	return tx.Exec("DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
+	return batchdb.Write(tx, "DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user)
 }
 
 // endChange records a change of a member and makes all replicas forget their cached state.
 func endChange(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, change tenants.Change) error {
 	change.Target = user.String()
-	if err := audit(tx, workspace, change); err != nil {
-		return err
-	}
-	if err := notify(tx, KeysChannel, workspace.String()); err != nil { // the rights of their keys changed
-		return err
-	}
-	return notify(tx, LoginsChannel, user.String())
+	return errors.Join(audit(tx, workspace, change),
+		notify(tx, KeysChannel, workspace.String()), // the rights of their keys changed
+		notify(tx, LoginsChannel, user.String()))
 }
 
 // grantor returns the current state of the actor who creates or changes API keys of a workspace in this
 // context; the product acts for person. Roles in the workspace cannot change until the transaction ends.
 func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tenants.Grantor, error) {
-	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR SHARE", workspace).Error; err != nil {
+	if err := batchdb.Write(tx, "SELECT FROM workspaces WHERE workspace_id = ? FOR SHARE", workspace); err != nil {
 		return tenants.Grantor{}, err
 	}
 	actor := tenants.ActorOf(tx.Statement.Context)
@@ -182,19 +168,16 @@ func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tena
 		person = actor.User
 	}
 	member, err := memberOf(tx, workspace, person)
-	return tenants.Grantor{Person: person, Role: member.role(), Rights: member.rights()}, err
+	return tenants.Grantor{Person: person, Role: member.Role, Rights: member.rights()}, err
 }
 
 // actingKey returns the acting API key with the scopes that it may use now, or without scopes if it has
 // ended. It ends with the secret that it was presented with.
 func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) (tenants.Grantor, error) {
-	var rows []apiKeyRow
-	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ?", workspace, actor.APIKey).Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrDenied)
-	if err != nil {
-		return tenants.Grantor{}, err
+	key, err := findAPIKey(tx.Table("api_keys").Where("workspace_id = ? AND id = ?", workspace, actor.APIKey))
+	if errors.Is(err, tenants.ErrNotFound) {
+		err = tenants.ErrDenied
 	}
-	key, err := row.toAPIKey()
 	if err != nil {
 		return tenants.Grantor{}, err
 	}
@@ -226,7 +209,7 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 	if err != nil {
 		return "", err
 	}
-	key.Person, key.Owner, key.Scopes, key.Rights = behind.Person, behind.Owner, key.Backed(behind.role()), behind.rights()
+	key.Person, key.Owner, key.Scopes, key.Rights = behind.Person, behind.Owner, key.Backed(behind.Role), behind.rights()
 	if key.CreatedBy != key.Person {
 		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
 		if err != nil {
@@ -234,21 +217,20 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 		}
 		key.Rights = key.Rights.And(creator.rights())
 	}
-	key.Rights.Private = key.Limits.NamesPrivate(behind.role())
-	return behind.role(), nil
+	key.Rights.Private = key.Limits.NamesPrivate(behind.Role)
+	return behind.Role, nil
 }
 
 // endKeysOf ends a leaving member's access through API keys. The keys that they are responsible for are
 // revoked. If the keys are to be kept, they can only send requests from then on, and the remover of the
 // person, or else the first owner, becomes responsible for them.
 func endKeysOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revoke bool) error {
-	var rows []apiKeyRow
-	err := tx.Raw(`WITH RECURSIVE theirs (key) AS (
+	rows, err := batchdb.Query[[]apiKeyRow](tx, `WITH RECURSIVE theirs (key) AS (
 			SELECT id FROM api_keys WHERE workspace_id = ? AND coalesce(person_id, created_by) = ?
 			UNION
 			SELECT k.id FROM theirs t JOIN api_keys k ON k.workspace_id = ? AND coalesce(k.person_id, k.created_by) = t.key)
 		SELECT `+apiKeyColumns+` FROM api_keys WHERE workspace_id = ? AND revoked_at IS NULL AND id IN (SELECT key FROM theirs)
-		ORDER BY id FOR UPDATE`, workspace, user, workspace, workspace).Scan(&rows).Error
+		ORDER BY id FOR UPDATE`, workspace, user, workspace, workspace)
 	if err != nil {
 		return err
 	}
@@ -256,8 +238,8 @@ func endKeysOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revok
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		key, err := row.toAPIKey()
+	for i := range rows {
+		key, err := rows[i].toAPIKey()
 		if err != nil {
 			return err
 		}
@@ -284,12 +266,9 @@ func endKey(tx *gorm.DB, key tenants.APIKey) error {
 func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 	after := key
 	after.Scopes = []tenants.Scope{tenants.ScopeProxy}
-	err := tx.Exec("UPDATE api_keys SET scopes = ?, person_id = ? WHERE workspace_id = ? AND id = ?",
-		tenants.JoinScopes(after.Scopes, ","), to, key.Workspace, key.ID).Error
-	if err != nil {
-		return err
-	}
-	return audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: key.Fields(), After: after.Fields()})
+	return errors.Join(
+		batchdb.Write(tx, "UPDATE api_keys SET scopes = ?, person_id = ? WHERE workspace_id = ? AND id = ?", tenants.JoinScopes(after.Scopes, ","), to, key.Workspace, key.ID),
+		audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: key.Fields(), After: after.Fields()}))
 }
 
 // heirOf returns the person who becomes responsible for a leaving member's keys.
@@ -306,11 +285,7 @@ func heirOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (heir uu
 	if heir != uuid.Nil && heir != user {
 		return heir, nil
 	}
-	var owners []uuid.UUID
-	err = tx.Raw("SELECT user_id FROM members WHERE workspace_id = ? AND user_id <> ? AND role = 'owner' ORDER BY created_at, user_id LIMIT 1",
-		workspace, user).Scan(&owners).Error
-	if err != nil || len(owners) == 0 {
-		return uuid.Nil, err
-	}
-	return owners[0], nil
+	owners, err := batchdb.Query[[]uuid.UUID](tx, "SELECT user_id FROM members WHERE workspace_id = ? AND user_id <> ? AND role = 'owner' ORDER BY created_at, user_id LIMIT 1",
+		workspace, user)
+	return append(owners, uuid.Nil)[0], err
 }

@@ -3,10 +3,10 @@ package tenantsdb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -85,13 +85,9 @@ func (l modelList[E]) change(ctx context.Context, db *core, tenant tenants.Tenan
 		if err != nil {
 			return fmt.Errorf("write model %s: %w", l.name, err)
 		}
-		if err := tx.Exec("UPDATE workspaces SET model_"+l.name+" = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
-			return err
-		}
-		if err := audit(tx, workspace, tenants.Change{Action: l.action, Before: l.fields(before), After: l.fields(after)}); err != nil {
-			return err
-		}
-		return notify(tx, SettingsChannel, workspace.String())
+		return errors.Join(batchdb.Write(tx, "UPDATE workspaces SET model_"+l.name+" = ?::jsonb WHERE workspace_id = ?", string(raw), workspace),
+			audit(tx, workspace, tenants.Change{Action: l.action, Before: l.fields(before), After: l.fields(after)}),
+			notify(tx, SettingsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "set model %s of workspace %s", l.name, workspace)
 }
@@ -111,8 +107,8 @@ func (l modelList[E]) find(tx *gorm.DB, workspace tenants.WorkspaceID, lock stri
 
 // checkProviderKeys returns an Invalid for a setting with an unknown provider key.
 func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.WorkspaceID, set []E) error {
-	var known []uuid.UUID
-	if err := tx.Raw("SELECT id FROM provider_keys WHERE workspace_id = ?", workspace).Scan(&known).Error; err != nil {
+	known, err := batchdb.Query[[]uuid.UUID](tx, "SELECT id FROM provider_keys WHERE workspace_id = ?", workspace)
+	if err != nil {
 		return err
 	}
 	for i, one := range set {
@@ -126,8 +122,8 @@ func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.Workspace
 // drop removes the settings of a deleted provider key.
 func (l modelList[E]) drop(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.UUID) error {
 	column := "model_" + l.name
-	return tx.Exec("UPDATE workspaces SET "+column+" = (SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements("+column+`) one
-		WHERE one->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND `+column+" <> '[]'", key.String(), workspace).Error
+	return batchdb.Write(tx, "UPDATE workspaces SET "+column+" = (SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements("+column+`) one
+		WHERE one->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND `+column+" <> '[]'", key.String(), workspace)
 }
 
 // learntWindows bounds the windows learned for one workspace, because the names come from requests.
@@ -138,38 +134,31 @@ type ModelWindows struct{ *core }
 
 // ModelWindows returns a workspace's context windows of models, by the models' names.
 func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
-	var rows []modelWindowRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
-			Where("workspace_id = ?", workspace).Order("model").Find(&rows).Error
-	})
-	return each(rows, (*modelWindowRow).toModelWindow), batchdb.Wrapf(err, "model windows of workspace %s", workspace)
+	windows, err := all[tenants.ModelWindow](ctx, db.tenant(workspace), "model_windows", "model", "workspace_id = ?", workspace)
+	return windows, batchdb.Wrapf(err, "model windows of workspace %s", workspace)
 }
 
 // SetModelWindow stores the window that a person set for a model, and returns it.
 func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	workspace := tenant.Workspace()
-	row := modelWindowRow{}
+	var window tenants.ModelWindow
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
 		if err != nil {
 			return err
 		}
-		set := tx.Raw(`INSERT INTO model_windows (workspace_id, model, window_tokens, source, set_by) VALUES (?, ?, ?, 'override', ?)
+		window, err = batchdb.Query[tenants.ModelWindow](tx, `INSERT INTO model_windows (workspace_id, model, window_tokens, source, set_by) VALUES (?, ?, ?, 'override', ?)
 			ON CONFLICT (workspace_id, model) DO UPDATE
 			SET window_tokens = excluded.window_tokens, source = 'override', set_by = excluded.set_by, set_at = now()
 			RETURNING workspace_id, model, window_tokens, source, set_by, set_at`,
-			workspace, storable(model), tokens, by).Scan(&row)
-		if set.Error != nil {
-			return set.Error
-		}
-		change := tenants.Change{Action: tenants.ModelWindowSet, Target: model, Before: before, After: tenants.Fields{"tokens": strconv.Itoa(tokens)}}
-		if err := audit(tx, workspace, change); err != nil {
+			workspace, storable(model), tokens, by)
+		if err != nil {
 			return err
 		}
-		return notify(tx, SettingsChannel, workspace.String())
+		change := tenants.Change{Action: tenants.ModelWindowSet, Target: model, Before: before, After: tenants.Fields{"tokens": strconv.Itoa(tokens)}}
+		return errors.Join(audit(tx, workspace, change), notify(tx, SettingsChannel, workspace.String()))
 	})
-	return row.toModelWindow(), batchdb.Wrapf(err, "set window of a model")
+	return window, batchdb.Wrapf(err, "set window of a model")
 }
 
 // LearnModelWindow stores the window that a provider named for a model, unless a person has set one. A
@@ -197,43 +186,21 @@ func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.
 		if err != nil {
 			return err
 		}
-		deleted := tx.Exec("DELETE FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model))
-		switch {
-		case deleted.Error != nil:
-			return deleted.Error
-		case deleted.RowsAffected == 0:
-			return tenants.ErrNotFound
-		}
-		if err := audit(tx, workspace, tenants.Change{Action: tenants.ModelWindowRemoved, Target: model, Before: before}); err != nil {
+		err = changedOne(tx.Exec("DELETE FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)), tenants.ErrNotFound)
+		if err != nil {
 			return err
 		}
-		return notify(tx, SettingsChannel, workspace.String())
+		return errors.Join(audit(tx, workspace, tenants.Change{Action: tenants.ModelWindowRemoved, Target: model, Before: before}),
+			notify(tx, SettingsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "delete window of a model")
 }
 
 // windowFields returns a model's window for the audit log; nil if neither set nor learned.
 func windowFields(tx *gorm.DB, workspace tenants.WorkspaceID, model string) (tenants.Fields, error) {
-	var tokens []int
-	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error
+	tokens, err := batchdb.Query[[]int](tx, "SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model))
 	if err != nil || len(tokens) == 0 {
 		return nil, err
 	}
 	return tenants.Fields{"tokens": strconv.Itoa(tokens[0])}, nil
-}
-
-type modelWindowRow struct {
-	WorkspaceID  tenants.WorkspaceID
-	Model        string
-	WindowTokens int
-	Source       string
-	SetBy        uuid.NullUUID
-	SetAt        time.Time
-}
-
-func (r modelWindowRow) toModelWindow() tenants.ModelWindow {
-	return tenants.ModelWindow{
-		Workspace: r.WorkspaceID, Model: r.Model, Tokens: r.WindowTokens, Source: tenants.WindowSource(r.Source),
-		SetBy: r.SetBy.UUID, SetAt: r.SetAt,
-	}
 }

@@ -38,14 +38,14 @@ func (db Operators) OperatedWorkspace(ctx context.Context, operator uuid.UUID, w
 }
 
 func (db Operators) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
-	var rows []operatedRow
-	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT "+operatedColumns+" FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
-	})
+	rows, err := batchdb.Scan[[]operatedRow](ctx, db.operator(operator), "SELECT "+operatedColumns+" FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit)
 	if err != nil {
 		return nil, fmt.Errorf("workspaces of the installation: %w", onlyOperators(err))
 	}
-	return each(rows, (*operatedRow).toWorkspace), nil
+	return each(rows, func(row *operatedRow) tenants.OperatedWorkspace {
+		row.Suspension = row.Suspended.suspension()
+		return row.OperatedWorkspace
+	}), nil
 }
 
 // SuspendWorkspace refuses all keys and pages of a workspace on all replicas, on behalf of an operator; the
@@ -71,10 +71,7 @@ func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, worksp
 		if !found {
 			return tenants.ErrNotFound
 		}
-		if err := notify(tx, KeysChannel, workspace.String()); err != nil {
-			return err
-		}
-		return notify(tx, LoginsChannel, workspace.String())
+		return errors.Join(notify(tx, KeysChannel, workspace.String()), notify(tx, LoginsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "suspend or resume workspace %s", workspace)
 }
@@ -82,11 +79,8 @@ func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, worksp
 // OperatorLog returns the operators' actions, the newest first. It returns tenants.ErrNotFound for other
 // users.
 func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
-	var rows []operatorEntryRow
-	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error
-	})
-	return each(rows, (*operatorEntryRow).toEntry), batchdb.Wrapf(onlyOperators(err), "operators' log")
+	entries, err := batchdb.Scan[[]tenants.OperatorEntry](ctx, db.operator(operator), "SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit)
+	return entries, batchdb.Wrapf(onlyOperators(err), "operators' log")
 }
 
 // AppointOperator makes a person an operator, on behalf of the installation's command line. It uses the login
@@ -133,47 +127,7 @@ const operatedColumns = `id, workspace_name, created, owner, member_count, excha
 	archived, suspended_since, suspended_reason`
 
 type operatedRow struct {
-	ID              tenants.WorkspaceID
-	WorkspaceName   string
-	Created         time.Time
-	Owner           string
-	MemberCount     int64
-	ExchangeCount   int64
-	FailureCount    int64
-	TokenCount      int64
-	LastExchange    *time.Time
-	Archived        int64
-	SuspendedSince  *time.Time
-	SuspendedReason string
-}
+	tenants.OperatedWorkspace
 
-func (r operatedRow) toWorkspace() tenants.OperatedWorkspace {
-	return tenants.OperatedWorkspace{
-		ID: r.ID, Name: r.WorkspaceName, CreatedAt: r.Created, Owner: r.Owner, Members: r.MemberCount,
-		Exchanges: r.ExchangeCount, Failures: r.FailureCount, Tokens: r.TokenCount, LastExchange: r.LastExchange, ArchiveBytes: r.Archived,
-		Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
-	}
-}
-
-type operatorEntryRow struct {
-	At     time.Time
-	Actor  string
-	Action string
-	Target string
-	Name   string
-	Reason string
-}
-
-func (r operatorEntryRow) toEntry() tenants.OperatorEntry {
-	return tenants.OperatorEntry{
-		At: r.At, Actor: r.Actor, Action: tenants.Action(r.Action), Target: r.Target, Name: r.Name, Reason: r.Reason,
-	}
-}
-
-// suspension returns a row's suspension; nil if absent.
-func suspension(since *time.Time, reason string) *tenants.Suspension {
-	if since == nil {
-		return nil
-	}
-	return &tenants.Suspension{Reason: reason, Since: *since}
+	Suspended suspended `gorm:"embedded"`
 }

@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strconv"
 	"time"
 
@@ -83,13 +84,11 @@ func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, exp
 func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
 	var config tenants.PipelineConfig
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var rows []pipelineRow
-		err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version).Find(&rows).Error
-		row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+		earlier, err := find[tenants.PipelineConfig](tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version))
 		if err != nil {
 			return err
 		}
-		config = row.toPipelineConfig()
+		config = earlier
 		config.Version, config.SavedBy = expectedVersion+1, by
 		after := config.Fields()
 		after["restored_version"] = strconv.Itoa(version)
@@ -108,48 +107,24 @@ func keepPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.Pi
 		return err
 	}
 	change.Target, change.Before = strconv.Itoa(config.Version), before.Fields()
-	if err := audit(tx, workspace, change); err != nil {
-		return err
-	}
-	return notify(tx, SettingsChannel, workspace.String())
+	return errors.Join(audit(tx, workspace, change), notify(tx, SettingsChannel, workspace.String()))
 }
 
 // authored returns the versions of a query, with their authors.
 func (db Pipelines) authored(ctx context.Context, workspace tenants.WorkspaceID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
-	var rows []struct {
-		Row pipelineRow `gorm:"embedded"`
-
-		Author string
-	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return narrow(tx.Table("pipeline_configs").Select(pipelineColumns+authorColumn).Where("workspace_id = ?", workspace)).Find(&rows).Error
+	return batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) ([]tenants.PipelineConfig, error) {
+		return list[tenants.PipelineConfig](narrow(tx.Table("pipeline_configs").Select(pipelineColumns+authorColumn).Where("workspace_id = ?", workspace)))
 	})
-	if err != nil {
-		return nil, err
-	}
-	configs := make([]tenants.PipelineConfig, len(rows))
-	for i, row := range rows {
-		configs[i] = row.Row.toPipelineConfig()
-		configs[i].Author = row.Author
-	}
-	return configs, nil
 }
 
 func (db Pipelines) pipelines(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.PipelineConfig, error) {
-	var rows []pipelineRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("pipeline_configs").Select(pipelineColumns).
-			Where("workspace_id = ?", workspace).Order("version DESC").Limit(limit).Find(&rows).Error
-	})
-	return each(rows, (*pipelineRow).toPipelineConfig), batchdb.Wrapf(err, "pipeline of workspace %s", workspace)
+	versions, err := batchdb.Scan[[]tenants.PipelineConfig](ctx, db.tenant(workspace), sqlPipelines, workspace, limit)
+	return versions, batchdb.Wrapf(err, "pipeline of workspace %s", workspace)
 }
 
 // newestPipeline returns the newest version; the zero config if absent.
 func newestPipeline(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
-	var row pipelineRow
-	err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ?", workspace).
-		Order("version DESC").Limit(1).Scan(&row).Error
-	return row.toPipelineConfig(), err
+	return batchdb.Query[tenants.PipelineConfig](tx, sqlPipelines, workspace, 1)
 }
 
 // insertPipeline inserts the version after the newest one; the primary key rejects a duplicate.
@@ -166,27 +141,14 @@ func insertPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.
 	return inserted.Error
 }
 
-const pipelineColumns = "workspace_id, version, modules, yaml, saved_by, saved_at"
+const (
+	pipelineColumns = "workspace_id, version, modules, yaml, saved_by, saved_at"
+	sqlPipelines    = "SELECT " + pipelineColumns + " FROM pipeline_configs WHERE workspace_id = ? ORDER BY version DESC LIMIT ?"
+)
 
 // authorColumn is the author of a version: a member, or an API key.
 const authorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = pipeline_configs.saved_by),
 	(SELECT k.name FROM api_keys k WHERE k.workspace_id = pipeline_configs.workspace_id AND k.id = pipeline_configs.saved_by), '') AS author`
-
-type pipelineRow struct {
-	WorkspaceID tenants.WorkspaceID
-	Version     int
-	Modules     string
-	YAML        string
-	SavedBy     uuid.UUID
-	SavedAt     time.Time
-}
-
-func (r pipelineRow) toPipelineConfig() tenants.PipelineConfig {
-	return tenants.PipelineConfig{
-		Workspace: r.WorkspaceID, Version: r.Version, Modules: r.Modules, YAML: r.YAML,
-		SavedBy: r.SavedBy, SavedAt: r.SavedAt,
-	}
-}
 
 // ProxySettings holds the workspace settings that the proxy reads and learns. ProviderKeys and ModelWindows
 // have methods of the same name, so they are embedded under other names.

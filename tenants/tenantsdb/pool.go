@@ -88,11 +88,13 @@ func newPool(address string, most, usual int32, check func(context.Context, ask)
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	p.conn = stdlib.OpenDBFromPool(p.pgx)
+	registerForms()
 	p.gorm, err = gorm.Open(postgres.New(postgres.Config{Conn: p.conn}), &gorm.Config{
 		TranslateError:         true,
 		Logger:                 logger.Discard,
 		SkipDefaultTransaction: true, // every statement runs in a transaction that we open
 		DisableAutomaticPing:   true,
+		QueryFields:            true, // a query without columns reads those of the rows' type
 	})
 	if err != nil {
 		p.close()
@@ -415,9 +417,6 @@ func (db *DB) Reader() *DB {
 // ReplicationLags returns the lag of each standby of the database. It omits lags that the database hides from
 // its owner, because reading them needs pg_monitor.
 func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, error) {
-	var lags []tenants.ReplicationLag
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby").Scan(&lags).Error
-	})
+	lags, err := batchdb.Scan[[]tenants.ReplicationLag](ctx, db.asWorker, "SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby")
 	return lags, batchdb.Wrapf(err, "read the replication lag")
 }

@@ -2,10 +2,7 @@ package tenantsdb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -20,7 +17,11 @@ type ProviderKeys struct{ *core }
 // AddProviderKey stores a sealed provider key of a workspace.
 func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := insertProviderKey(tx, workspace, key); err != nil {
+		key.Workspace = workspace
+		if key.SealedAt.IsZero() {
+			key.SealedAt = key.CreatedAt
+		}
+		if err := create(tx, "provider_keys", &key); err != nil {
 			return err
 		}
 		added := tenants.Change{Action: tenants.ProviderKeyAdded, Target: key.ID.String(), After: key.Fields()}
@@ -32,21 +33,8 @@ func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.Wor
 // ProviderKeys returns the provider keys of a workspace in routing order: by their numbers, then the oldest
 // first.
 func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error) {
-	var rows []providerKeyRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("provider_keys").Select(providerKeyColumns).
-			Where("workspace_id = ?", workspace).Order("place, created_at, id").Find(&rows).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("provider keys of workspace %s: %w", workspace, err)
-	}
-	keys := make([]tenants.ProviderKey, len(rows))
-	for i, row := range rows {
-		if keys[i], err = row.toProviderKey(); err != nil {
-			return nil, err
-		}
-	}
-	return keys, nil
+	keys, err := all[tenants.ProviderKey](ctx, db.tenant(workspace), "provider_keys", "place, created_at, id", "workspace_id = ?", workspace)
+	return keys, batchdb.Wrapf(err, "provider keys of workspace %s", workspace)
 }
 
 // ChangeProviderKey replaces a provider key of a workspace with the result of change, and records it as
@@ -63,7 +51,11 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Ten
 		if after, err = change(before); err != nil {
 			return err
 		}
-		if err := updateProviderKey(tx, workspace, after); err != nil {
+		changed := []string{
+			"both_dialects", "name", "base_url", "region", "auth", "headers", "models", "place", "is_default", "disabled", "wait_seconds",
+			"last4", "sealed", "sealed_at",
+		}
+		if err := update(tx, "provider_keys", &after, changed, "workspace_id = ? AND id = ?", workspace, id); err != nil {
 			return err
 		}
 		return providerKeyChanged(tx, workspace, after, tenants.Change{Action: action, Target: id.String(), Before: before.Fields(), After: after.Fields()})
@@ -73,19 +65,15 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Ten
 
 // CheckedProviderKey stores the outcome of a test. It ignores a key deleted meanwhile.
 func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, check tenants.ProviderKeyCheck) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
-			check.At, check.OK, check.Status, storable(check.Problem), workspace, id).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
+		check.At, check.OK, check.Status, storable(check.Problem), workspace, id)
 	return batchdb.Wrapf(err, "keep test of provider key %s", id)
 }
 
 // ResealProviderKey replaces the sealed secret of a provider key with a resealed one, unless it has been
 // replaced already. It sends no notification because the secret in other replicas' memory stays the same.
 func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old)
 	return batchdb.Wrapf(err, "reseal provider key %s", id)
 }
 
@@ -97,14 +85,10 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 		if err != nil {
 			return err
 		}
-		if err := tx.Exec("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
-			return err
-		}
-		if err := errors.Join(modelPrices().drop(tx, workspace, id), modelLimits().drop(tx, workspace, id)); err != nil {
-			return err
-		}
 		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: key.Fields()}
-		return providerKeyChanged(tx, workspace, tenants.ProviderKey{}, removed)
+		return errors.Join(batchdb.Write(tx, "DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id),
+			modelPrices().drop(tx, workspace, id), modelLimits().drop(tx, workspace, id),
+			providerKeyChanged(tx, workspace, tenants.ProviderKey{}, removed))
 	})
 	return batchdb.Wrapf(err, "delete provider key %s", id)
 }
@@ -112,116 +96,14 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 // providerKeyChanged performs the common steps of a key's change: one default for each provider, an audit
 // entry, a notification to all replicas.
 func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey, change tenants.Change) error {
+	var err error
 	if key.Default {
-		err := tx.Exec("UPDATE provider_keys SET is_default = false WHERE workspace_id = ? AND provider = ? AND id <> ? AND is_default",
-			workspace, string(key.Provider), key.ID).Error
-		if err != nil {
-			return err
-		}
+		err = batchdb.Write(tx, "UPDATE provider_keys SET is_default = false WHERE workspace_id = ? AND provider = ? AND id <> ? AND is_default", workspace, key.Provider, key.ID)
 	}
-	if err := audit(tx, workspace, change); err != nil {
-		return err
-	}
-	return notify(tx, SettingsChannel, workspace.String())
+	return errors.Join(err, audit(tx, workspace, change), notify(tx, SettingsChannel, workspace.String()))
 }
 
 // lockProviderKey returns a key and locks it until the transaction ends.
 func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKey, error) {
-	var rows []providerKeyRow
-	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	if err != nil {
-		return tenants.ProviderKey{}, err
-	}
-	return row.toProviderKey()
-}
-
-func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
-	headers, models, err := listsOf(key)
-	if err != nil {
-		return err
-	}
-	sealedAt := key.SealedAt
-	if sealedAt.IsZero() {
-		sealedAt = key.CreatedAt
-	}
-	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, both_dialects, preset, name, base_url, region, auth, headers, models, place,
-			is_default, disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		workspace, key.ID, string(key.Provider), key.Both, key.Preset, storable(key.Name), storable(key.BaseURL), storable(key.Region), string(key.Auth),
-		headers, models, key.Order, key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
-}
-
-func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
-	headers, models, err := listsOf(key)
-	if err != nil {
-		return err
-	}
-	return tx.Exec(`UPDATE provider_keys SET both_dialects = ?, name = ?, base_url = ?, region = ?, auth = ?, headers = ?::jsonb, models = ?::jsonb, place = ?,
-			is_default = ?, disabled = ?, wait_seconds = ?, last4 = ?, sealed = ?, sealed_at = ?
-		WHERE workspace_id = ? AND id = ?`,
-		key.Both, storable(key.Name), storable(key.BaseURL), storable(key.Region), string(key.Auth), headers, models, key.Order,
-		key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
-}
-
-// listsOf returns a key's headers and models for JSON columns.
-func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
-	encodedHeaders, err := json.Marshal(append([]tenants.Header{}, key.Headers...))
-	if err != nil {
-		return "", "", err
-	}
-	encodedModels, err := json.Marshal(append([]string{}, key.Models...))
-	return string(encodedHeaders), string(encodedModels), err
-}
-
-const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, region, auth, headers, models, place, is_default,
-	disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
-
-type providerKeyRow struct {
-	WorkspaceID tenants.WorkspaceID
-	ID          uuid.UUID
-	Provider    string
-	Both        bool `gorm:"column:both_dialects"`
-	Preset      string
-	Name        string
-	BaseURL     string
-	Region      string
-	Auth        string
-	Headers     []byte
-	Models      []byte
-	Place       int
-	IsDefault   bool
-	Disabled    bool
-	WaitSeconds int
-	Last4       string
-	Sealed      []byte
-	SealedAt    time.Time
-	CreatedBy   uuid.UUID
-	CreatedAt   time.Time
-
-	CheckedAt    *time.Time
-	CheckOK      bool `gorm:"column:check_ok"`
-	CheckStatus  int
-	CheckProblem string
-}
-
-func (r providerKeyRow) toProviderKey() (tenants.ProviderKey, error) {
-	key := tenants.ProviderKey{
-		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Both: r.Both, Preset: r.Preset,
-		Name: r.Name, BaseURL: r.BaseURL, Region: r.Region, Auth: tenants.Auth(r.Auth),
-		ProviderKeyRouting: tenants.ProviderKeyRouting{Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled, Wait: time.Duration(r.WaitSeconds) * time.Second},
-		ProviderKeySecret:  tenants.ProviderKeySecret{Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt}, CreatedBy: r.CreatedBy,
-		CreatedAt: r.CreatedAt,
-		Check:     tenants.ProviderKeyCheck{OK: r.CheckOK, Status: r.CheckStatus, Problem: r.CheckProblem},
-	}
-	if r.CheckedAt != nil {
-		key.Check.At = *r.CheckedAt
-	}
-	if err := json.Unmarshal(r.Headers, &key.Headers); err != nil {
-		return tenants.ProviderKey{}, fmt.Errorf("headers of provider key %s: %w", r.ID, err)
-	}
-	if err := json.Unmarshal(r.Models, &key.Models); err != nil {
-		return tenants.ProviderKey{}, fmt.Errorf("models of provider key %s: %w", r.ID, err)
-	}
-	return key, nil
+	return find[tenants.ProviderKey](tx.Table("provider_keys").Where("workspace_id = ? AND id = ?", workspace, id).Clauses(locked()))
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
@@ -22,46 +21,23 @@ func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.Wo
 				WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.status < 400)) AS at
 			FROM provider_keys k WHERE k.workspace_id = @workspace
 		)
-		SELECT g.id, count(*) AS exchanges, coalesce(sum(e.cost_microusd), 0)::bigint AS cost,
+		SELECT g.id, count(*) AS exchanges, coalesce(sum(e.cost_microusd), 0)::bigint AS cost_micro_usd,
 			count(*) FILTER (WHERE e.error_from = 'provider' AND e.status IN (401, 403) AND e.at > g.at) AS rejected,
 			min(e.at) FILTER (WHERE e.error_from = 'provider' AND e.status IN (401, 403) AND e.at > g.at) AS since,
-			max(e.at) FILTER (WHERE e.error_from = 'provider') AS last_at,
+			max(e.at) FILTER (WHERE e.error_from = 'provider') AS last_error_at,
 			(array_agg(e.status ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_status,
 			(array_agg(e.error_type ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_error
 		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since AND e.id >= first_exchange_id(@since)
 		GROUP BY g.id`
-	uses := map[uuid.UUID]tenants.ProviderKeyUse{}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var rows []providerKeyUseRow
-		if err := tx.Raw(statement, map[string]any{"workspace": workspace, "since": since}).Scan(&rows).Error; err != nil {
-			return err
-		}
-		for _, row := range rows {
-			uses[row.ID] = row.toUse()
-		}
-		return nil
-	})
+	rows, err := batchdb.Scan[[]providerKeyUseRow](ctx, db.tenant(workspace), statement, map[string]any{"workspace": workspace, "since": since})
+	uses := make(map[uuid.UUID]tenants.ProviderKeyUse, len(rows))
+	for _, row := range rows {
+		uses[row.ID] = row.Use
+	}
 	return uses, batchdb.Wrapf(err, "use of provider keys")
 }
 
 type providerKeyUseRow struct {
-	ID         uuid.UUID
-	Exchanges  int64
-	Cost       int64
-	Rejected   int64
-	Since      *time.Time
-	LastAt     *time.Time
-	LastStatus *int
-	LastError  *string
-}
-
-func (r providerKeyUseRow) toUse() tenants.ProviderKeyUse {
-	use := tenants.ProviderKeyUse{Exchanges: r.Exchanges, CostMicroUSD: r.Cost, Rejected: r.Rejected}
-	if r.Since != nil {
-		use.Since = *r.Since
-	}
-	if r.LastAt != nil && r.LastStatus != nil && r.LastError != nil {
-		use.LastErrorAt, use.LastStatus, use.LastError = *r.LastAt, *r.LastStatus, *r.LastError
-	}
-	return use
+	ID  uuid.UUID
+	Use tenants.ProviderKeyUse `gorm:"embedded"`
 }

@@ -1,10 +1,9 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,17 +19,10 @@ type Factors struct{ *core }
 // SecondFactor returns a person's second factor, confirmed or not, or
 // tenants.ErrNotFound.
 func (db Factors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
-	var found secondFactorRow
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Table("second_factors f").
-			Select(`f.user_id, f.sealed, f.created_at, f.confirmed_at, f.used_at, f.last_step,
-				(SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id) AS codes`).
-			Where("f.user_id = ?", user).Take(&found).Error
-	})
-	if err != nil {
-		return tenants.SecondFactor{}, fmt.Errorf("second factor: %w", kind(err))
-	}
-	return found.toSecondFactor(), nil
+	rows, err := batchdb.Scan[[]tenants.SecondFactor](ctx, db.user(user), `SELECT user_id, sealed, created_at, confirmed_at, used_at, last_step,
+		(SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id) AS codes FROM second_factors f WHERE user_id = ?`, user)
+	found, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return found, batchdb.Wrapf(err, "second factor")
 }
 
 // StartSecondFactor stores a sealed secret before its first code, in place of an earlier one. It returns
@@ -54,10 +46,7 @@ func (db Factors) ConfirmSecondFactor(ctx context.Context, user tenants.User, ke
 		if err != nil {
 			return err
 		}
-		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
-			return err
-		}
-		if err := endLogins(tx, user.ID, "id <> ?", keep); err != nil {
+		if err := errors.Join(setRecoveryCodes(tx, user.ID, hashes), endLogins(tx, user.ID, "id <> ?", keep)); err != nil {
 			return err
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOn, Target: user.Email}, notices)
@@ -81,10 +70,8 @@ func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash [
 		if err := changedOne(tx.Exec("DELETE FROM recovery_codes WHERE user_id = ? AND hash = ?", user.ID, hash), tenants.ErrWrongLogin); err != nil {
 			return err
 		}
-		if err := tx.Exec("UPDATE second_factors SET used_at = ? WHERE user_id = ?", at, user.ID).Error; err != nil {
-			return err
-		}
-		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email}, notices)
+		return errors.Join(batchdb.Write(tx, "UPDATE second_factors SET used_at = ? WHERE user_id = ?", at, user.ID),
+			changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email}, notices))
 	})
 	return batchdb.Wrapf(err, "use recovery code")
 }
@@ -92,10 +79,7 @@ func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash [
 // ReplaceRecoveryCodes stores the hashes of new recovery codes in place of the previous ones.
 func (db Factors) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
-		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
-			return err
-		}
-		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email}, notices)
+		return errors.Join(setRecoveryCodes(tx, user.ID, hashes), changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email}, notices))
 	})
 	return batchdb.Wrapf(err, "replace recovery codes")
 }
@@ -120,44 +104,27 @@ func (db Factors) RemoveSecondFactor(ctx context.Context, user tenants.User, kee
 
 // SecondFactorUsers returns the people with a second factor, for the worker that reseals secrets.
 func (db Factors) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
-	var users []uuid.UUID
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Table("second_factors").Order("user_id").Pluck("user_id", &users).Error
-	})
+	users, err := batchdb.Scan[[]uuid.UUID](ctx, db.asWorker, "SELECT user_id FROM second_factors ORDER BY user_id")
 	return users, batchdb.Wrapf(err, "users with a second factor")
 }
 
 // ResealSecondFactor replaces a sealed secret, unless it has been replaced already.
 func (db Factors) ResealSecondFactor(ctx context.Context, user uuid.UUID, old, sealed []byte) error {
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE second_factors SET sealed = ? WHERE user_id = ? AND sealed = ?", sealed, user, old).Error
-	})
+	err := batchdb.Exec(ctx, db.user(user), "UPDATE second_factors SET sealed = ? WHERE user_id = ? AND sealed = ?", sealed, user, old)
 	return batchdb.Wrapf(err, "reseal second factor")
 }
 
 func setRecoveryCodes(tx *gorm.DB, user uuid.UUID, hashes [][]byte) error {
-	if err := tx.Exec("DELETE FROM recovery_codes WHERE user_id = ?", user).Error; err != nil {
-		return err
-	}
+	err := batchdb.Write(tx, "DELETE FROM recovery_codes WHERE user_id = ?", user)
 	for _, hash := range hashes {
-		if err := tx.Exec("INSERT INTO recovery_codes (user_id, hash) VALUES (?, ?)", user, hash).Error; err != nil {
-			return err
-		}
+		err = errors.Join(err, batchdb.Write(tx, "INSERT INTO recovery_codes (user_id, hash) VALUES (?, ?)", user, hash))
 	}
-	return nil
+	return err
 }
 
 // changedFactor records a change of a person's second factors, and notifies them.
 func changedFactor(tx *gorm.DB, user uuid.UUID, change tenants.Change, notices []tenants.Mail) error {
-	if err := auditPerson(tx, user, change); err != nil {
-		return err
-	}
-	for _, notice := range notices {
-		if err := queueMail(tx, notice); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(auditPerson(tx, user, change), queueMails(tx, notices))
 }
 
 // changedOne returns the error of a statement, or the error none if it changed no row.
@@ -168,58 +135,30 @@ func changedOne(done *gorm.DB, none error) error {
 	return done.Error
 }
 
-type secondFactorRow struct {
-	UserID      uuid.UUID
-	Sealed      []byte
-	CreatedAt   time.Time
-	ConfirmedAt *time.Time
-	UsedAt      *time.Time
-	LastStep    int64
-	Codes       int
-}
-
-func (r secondFactorRow) toSecondFactor() tenants.SecondFactor {
-	return tenants.SecondFactor{
-		User: r.UserID, Sealed: r.Sealed, CreatedAt: r.CreatedAt, ConfirmedAt: moment(r.ConfirmedAt), UsedAt: moment(r.UsedAt),
-		LastStep: r.LastStep, Left: r.Codes,
-	}
-}
-
 // FactorsOf returns a person's second factors.
 func (db Factors) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error) {
-	var found tenants.Factors
-	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
-		found, err = factorsOf(tx, user)
-		return err
-	})
+	found, err := batchdb.Read(ctx, db.user(user), func(tx *gorm.DB) (tenants.Factors, error) { return factorsOf(tx, user) })
 	return found, batchdb.Wrapf(err, "factors")
 }
 
 // Passkeys returns the passkeys of a person, the oldest first.
 func (db Factors) Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error) {
-	var passkeys []tenants.Passkey
-	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
-		passkeys, err = passkeysOf(tx, user)
-		return err
-	})
+	passkeys, err := batchdb.Read(ctx, db.user(user), func(tx *gorm.DB) ([]tenants.Passkey, error) { return passkeysOf(tx, user) })
 	return passkeys, batchdb.Wrapf(err, "passkeys")
 }
 
 // PasskeyOwner returns a person with their passkeys, or tenants.ErrNotFound.
 func (db Factors) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, []tenants.Passkey, error) {
-	var found userRow
+	var found tenants.User
 	var passkeys []tenants.Passkey
 	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
-		if err := tx.Table("users").Select("id, email, created_at, verified_at").Where("id = ?", user).Take(&found).Error; err != nil {
+		if found, err = userWhere(tx, "id = ?", user); err != nil {
 			return err
 		}
 		passkeys, err = passkeysOf(tx, user)
 		return err
 	})
-	if err != nil {
-		return tenants.User{}, nil, fmt.Errorf("owner of passkeys: %w", kind(err))
-	}
-	return found.toUser(), passkeys, nil
+	return found, passkeys, batchdb.Wrapf(err, "owner of passkeys")
 }
 
 // AddPasskey stores a passkey that has answered a challenge, and ends all logins of the person except one,
@@ -235,10 +174,13 @@ func (db Factors) AddPasskey(ctx context.Context, user tenants.User, keep uuid.U
 		if err != nil {
 			return err
 		}
-		err = tx.Exec(`INSERT INTO passkeys (user_id, id, name, credential, public_key, sign_count, transports, backup_eligible, backed_up, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, user.ID, passkey.ID, storable(passkey.Name), passkey.Credential, passkey.PublicKey, passkey.SignCount,
-			storable(strings.Join(passkey.Transports, ",")), passkey.BackupEligible, passkey.BackedUp, passkey.CreatedAt).Error
-		if isDuplicate(err) || errors.Is(err, gorm.ErrDuplicatedKey) {
+		row := struct {
+			tenants.Passkey
+
+			UserID uuid.UUID
+		}{passkey, user.ID}
+		row.Name = storable(row.Name)
+		if err = tx.Table("passkeys").Create(&row).Error; errors.Is(err, gorm.ErrDuplicatedKey) {
 			return tenants.ErrConflict
 		}
 		if err != nil {
@@ -290,12 +232,8 @@ func (db Factors) RenamePasskey(ctx context.Context, user, id uuid.UUID, name st
 		if err != nil || before.Name == name {
 			return err
 		}
-		if err := tx.Exec("UPDATE passkeys SET name = ? WHERE user_id = ? AND id = ?", storable(name), user, id).Error; err != nil {
-			return err
-		}
-		return auditPerson(tx, user, tenants.Change{
-			Action: tenants.PasskeyRenamed, Target: id.String(), Before: before.Fields(), After: tenants.Fields{"name": name},
-		})
+		return errors.Join(batchdb.Write(tx, "UPDATE passkeys SET name = ? WHERE user_id = ? AND id = ?", storable(name), user, id),
+			auditPerson(tx, user, tenants.Change{Action: tenants.PasskeyRenamed, Target: id.String(), Before: before.Fields(), After: tenants.Fields{"name": name}}))
 	})
 	return batchdb.Wrapf(err, "rename passkey")
 }
@@ -308,7 +246,7 @@ func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, n
 		if err != nil {
 			return err
 		}
-		if err := tx.Exec("DELETE FROM passkeys WHERE user_id = ? AND id = ?", user, id).Error; err != nil {
+		if err := batchdb.Write(tx, "DELETE FROM passkeys WHERE user_id = ? AND id = ?", user, id); err != nil {
 			return err
 		}
 		if err := dropUnneededCodes(tx, user); err != nil {
@@ -326,10 +264,8 @@ func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, n
 // It deletes expired ones.
 func answerOnce(tx *gorm.DB, user uuid.UUID, challenge []byte, at time.Time) error {
 	const old = 2 * tenants.PasskeyAge
-	if err := tx.Exec("DELETE FROM passkey_challenges WHERE user_id = ? AND used_at < ?", user, at.Add(-old)).Error; err != nil {
-		return err
-	}
-	return changedOne(tx.Exec("INSERT INTO passkey_challenges (user_id, hash, used_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", user, challenge, at), tenants.ErrPasskey)
+	err := batchdb.Write(tx, "DELETE FROM passkey_challenges WHERE user_id = ? AND used_at < ?", user, at.Add(-old))
+	return cmp.Or(err, changedOne(tx.Exec("INSERT INTO passkey_challenges (user_id, hash, used_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", user, challenge, at), tenants.ErrPasskey))
 }
 
 // dropUnneededCodes removes the recovery codes of a person without a second factor.
@@ -342,48 +278,15 @@ func dropUnneededCodes(tx *gorm.DB, user uuid.UUID) error {
 }
 
 func factorsOf(tx *gorm.DB, user uuid.UUID) (tenants.Factors, error) {
-	var found tenants.Factors
-	err := tx.Raw(`SELECT EXISTS (SELECT FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL) AS app,
+	return batchdb.Query[tenants.Factors](tx, `SELECT EXISTS (SELECT FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL) AS app,
 		(SELECT count(*) FROM passkeys WHERE user_id = ?) AS passkeys,
-		(SELECT count(*) FROM recovery_codes WHERE user_id = ?) AS "left"`, user, user, user).Scan(&found).Error
-	return found, err
+		(SELECT count(*) FROM recovery_codes WHERE user_id = ?) AS "left"`, user, user, user)
 }
 
-const passkeyColumns = "id, name, credential, public_key, sign_count, transports, backup_eligible, backed_up, created_at, used_at, copied_at" //nolint:gosec // names of columns
-
 func passkeysOf(tx *gorm.DB, user uuid.UUID) ([]tenants.Passkey, error) {
-	var rows []passkeyRow
-	err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error
-	return each(rows, (*passkeyRow).toPasskey), err
+	return list[tenants.Passkey](tx.Table("passkeys").Where("user_id = ?", user).Order("created_at, id"))
 }
 
 func findPasskey(tx *gorm.DB, user, id uuid.UUID) (tenants.Passkey, error) {
-	var row passkeyRow
-	err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ? AND id = ?", user, id).Take(&row).Error
-	return row.toPasskey(), kind(err)
-}
-
-type passkeyRow struct {
-	ID             uuid.UUID
-	Name           string
-	Credential     []byte
-	PublicKey      []byte
-	SignCount      uint32
-	Transports     string
-	BackupEligible bool
-	BackedUp       bool
-	CreatedAt      time.Time
-	UsedAt         *time.Time
-	CopiedAt       *time.Time
-}
-
-func (r passkeyRow) toPasskey() tenants.Passkey {
-	passkey := tenants.Passkey{
-		ID: r.ID, Name: r.Name, Credential: r.Credential, PublicKey: r.PublicKey, SignCount: r.SignCount, CreatedAt: r.CreatedAt,
-		UsedAt: moment(r.UsedAt), CopiedAt: moment(r.CopiedAt), BackupEligible: r.BackupEligible, BackedUp: r.BackedUp,
-	}
-	if r.Transports != "" {
-		passkey.Transports = strings.Split(r.Transports, ",")
-	}
-	return passkey
+	return find[tenants.Passkey](tx.Table("passkeys").Where("user_id = ? AND id = ?", user, id))
 }

@@ -20,11 +20,7 @@ type SignOn struct{ *core }
 
 // SignOn returns the single sign-on of a workspace, or tenants.ErrNotFound.
 func (db SignOn) SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error) {
-	var found tenants.SignOn
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		found, err = findSignOn(tx, workspace)
-		return err
-	})
+	found, err := batchdb.Read(ctx, db.tenant(workspace), func(tx *gorm.DB) (tenants.SignOn, error) { return findSignOn(tx, workspace) })
 	return found, batchdb.Wrapf(err, "sign-on")
 }
 
@@ -47,13 +43,10 @@ func (db SignOn) SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, 
 		} else if !errors.Is(err, tenants.ErrNotFound) {
 			return err
 		}
-		err = tx.Exec(`INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES (?, ?, ?, ?, ?)
+		return errors.Join(batchdb.Write(tx, `INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id) DO UPDATE SET issuer = excluded.issuer, client_id = excluded.client_id, sealed = excluded.sealed,
-				role = excluded.role, saved_at = now()`, workspace, wanted.Issuer, wanted.ClientID, wanted.Sealed, string(wanted.Role)).Error
-		if err != nil {
-			return err
-		}
-		return audit(tx, workspace, change)
+				role = excluded.role, saved_at = now()`, workspace, wanted.Issuer, wanted.ClientID, wanted.Sealed, wanted.Role),
+			audit(tx, workspace, change))
 	})
 	return batchdb.Wrapf(err, "save sign-on")
 }
@@ -69,33 +62,22 @@ func (db SignOn) RemoveSignOn(ctx context.Context, workspace tenants.WorkspaceID
 		if err != nil {
 			return err
 		}
-		if err := unproveDomains(tx, workspace); err != nil {
-			return err
-		}
-		if err := tx.Exec("DELETE FROM sign_ons WHERE workspace_id = ?", workspace).Error; err != nil {
-			return err
-		}
-		return audit(tx, workspace, tenants.Change{Action: tenants.SignOnRemoved, Target: before.Issuer, Before: before.Fields()})
+		return errors.Join(unproveDomains(tx, workspace), batchdb.Write(tx, "DELETE FROM sign_ons WHERE workspace_id = ?", workspace),
+			audit(tx, workspace, tenants.Change{Action: tenants.SignOnRemoved, Target: before.Issuer, Before: before.Fields()}))
 	})
 	return batchdb.Wrapf(err, "remove sign-on")
 }
 
 // ResealSignOn replaces a sealed client secret, unless it has been replaced already.
 func (db SignOn) ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID, old, sealed []byte) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old).Error
-	})
+	err := batchdb.Exec(ctx, db.tenant(workspace), "UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old)
 	return batchdb.Wrapf(err, "reseal sign-on")
 }
 
 // Domains returns the domains that a workspace claims, by name.
 func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error) {
-	var rows []domainRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("sign_on_domains").Select("domain, token, proven_at").
-			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
-	})
-	return each(rows, (*domainRow).toDomain), batchdb.Wrapf(err, "domains")
+	domains, err := all[tenants.Domain](ctx, db.tenant(workspace), "sign_on_domains", "domain", "workspace_id = ?", workspace)
+	return domains, batchdb.Wrapf(err, "domains")
 }
 
 // ClaimDomain stores a domain for proof. An existing one stays unchanged.
@@ -142,40 +124,12 @@ func (db SignOn) SignOnWorkspace(ctx context.Context, domain string) (tenants.Wo
 	err := db.transaction(ctx, forDomain, domain, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM sign_on_domains WHERE domain = ? AND proven_at IS NOT NULL", domain).Scan(&found).Error
 	})
-	if err != nil {
-		return tenants.WorkspaceID{}, fmt.Errorf("workspace of domain: %w", err)
-	}
-	if len(found) == 0 {
-		return tenants.WorkspaceID{}, tenants.ErrNotFound
-	}
-	return found[0], nil
+	workspace, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return workspace, batchdb.Wrapf(err, "workspace of domain")
 }
 
 func findSignOn(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.SignOn, error) {
-	var row signOnRow
-	err := tx.Table("sign_ons").Select("issuer, client_id, sealed, role, saved_at").Where("workspace_id = ?", workspace).Take(&row).Error
-	if err != nil {
-		return tenants.SignOn{}, kind(err)
-	}
-	return tenants.SignOn{Issuer: row.Issuer, ClientID: row.ClientID, Sealed: row.Sealed, Role: tenants.Role(row.Role), SavedAt: row.SavedAt}, nil
-}
-
-type signOnRow struct {
-	Issuer   string
-	ClientID string
-	Sealed   []byte
-	Role     string
-	SavedAt  time.Time
-}
-
-type domainRow struct {
-	Domain   string
-	Token    string
-	ProvenAt *time.Time
-}
-
-func (r domainRow) toDomain() tenants.Domain {
-	return tenants.Domain{Name: r.Domain, Token: r.Token, ProvenAt: moment(r.ProvenAt)}
+	return find[tenants.SignOn](tx.Table("sign_ons").Where("workspace_id = ?", workspace))
 }
 
 // SignOnUser returns the person whom a workspace's single sign-on has proven, as a member of it. It creates
@@ -222,8 +176,7 @@ func (db SignOn) SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, 
 
 // provenDomain returns tenants.ErrSignOn if a domain is not proven for a workspace.
 func provenDomain(tx *gorm.DB, workspace tenants.WorkspaceID, domain string) error {
-	var proven bool
-	err := tx.Raw("SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)", workspace, domain).Scan(&proven).Error
+	proven, err := batchdb.Query[bool](tx, "SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)", workspace, domain)
 	if err == nil && !proven {
 		err = fmt.Errorf("%w: the domain is not proven", tenants.ErrSignOn)
 	}
@@ -248,7 +201,7 @@ func connect(tx *gorm.DB, workspace tenants.WorkspaceID, user *tenants.User, isN
 	case found.Beyond:
 		now := time.Now()
 		user.VerifiedAt = &now
-		return tx.Exec("UPDATE users SET verified_at = ? WHERE id = ?", now, user.ID).Error
+		return batchdb.Write(tx, "UPDATE users SET verified_at = ? WHERE id = ?", now, user.ID)
 	}
 	return takeOver(tx, user, isNew)
 }
@@ -261,14 +214,11 @@ func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
 		return err
 	}
 	for _, statement := range []string{"DELETE FROM second_factors WHERE user_id = ?", "DELETE FROM passkeys WHERE user_id = ?", "DELETE FROM recovery_codes WHERE user_id = ?", "DELETE FROM user_tokens WHERE user_id = ?"} {
-		if err := tx.Exec(statement, user.ID).Error; err != nil {
+		if err := batchdb.Write(tx, statement, user.ID); err != nil {
 			return err
 		}
 	}
-	if err := endLogins(tx, user.ID, "id <> ?", uuid.Nil); err != nil {
-		return err
-	}
-	return auditPerson(tx, user.ID, tenants.Change{Action: tenants.EmailVerified, Target: user.Email})
+	return errors.Join(endLogins(tx, user.ID, "id <> ?", uuid.Nil), auditPerson(tx, user.ID, tenants.Change{Action: tenants.EmailVerified, Target: user.Email}))
 }
 
 func joinBySignOn(tx *gorm.DB, workspace tenants.WorkspaceID, user tenants.User, role tenants.Role, proof tenants.SignOnProof) error {
@@ -300,15 +250,9 @@ func ownersOnly(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 
 // unproveDomains deactivates a workspace's domains until newly published records prove them again.
 func unproveDomains(tx *gorm.DB, workspace tenants.WorkspaceID) error {
-	var domains []string
-	if err := tx.Raw("DELETE FROM sign_on_domains WHERE workspace_id = ? RETURNING domain", workspace).Scan(&domains).Error; err != nil {
-		return err
-	}
+	domains, err := batchdb.Query[[]string](tx, "DELETE FROM sign_on_domains WHERE workspace_id = ? RETURNING domain", workspace)
 	for _, domain := range domains {
-		err := tx.Exec("INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?)", workspace, domain, strings.ToLower(rand.Text())).Error
-		if err != nil {
-			return err
-		}
+		err = errors.Join(err, batchdb.Write(tx, "INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?)", workspace, domain, strings.ToLower(rand.Text())))
 	}
-	return nil
+	return err
 }

@@ -137,13 +137,14 @@ func (t *transaction) ExecContext(ctx context.Context, query string, args ...any
 	if t.failed != nil {
 		return nil, t.failed
 	}
-	alone := t.waiting.Len() == 0
-	t.waiting.Queue(query, args...).Exec(func(done pgconn.CommandTag) error {
-		result = driver.RowsAffected(done.RowsAffected())
-		return nil
-	})
+	own := false
+	t.waiting.Queue(query, args...).Fn = func(results pgx.BatchResults) error {
+		done, err := results.Exec()
+		result, own = driver.RowsAffected(done.RowsAffected()), err != nil
+		return err
+	}
 	err := t.Send(ctx)
-	if alone {
+	if own {
 		t.failed = nil // because a savepoint may undo it
 	}
 	return result, err

@@ -124,6 +124,24 @@ func TestFailureOfWhatNobodyWaitsForIsTold(t *testing.T) {
 	}
 }
 
+// The error that the transaction's function makes of a failed statement is told, even if others were sent with it.
+func TestFailureOfAnAwaitedStatementKeepsTheErrorMadeOfIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+		if err := errors.Join(batchdb.Write(tx, insertWindow, b.workspace, "a"), batchdb.Write(tx, "SELECT ?::text", "x")); err != nil {
+			return err
+		}
+		if err := tx.Exec(insertWindow, b.workspace, "a").Error; !errors.Is(err, gorm.ErrDuplicatedKey) {
+			t.Errorf("%v, want a duplicate", err)
+		}
+		return tenants.ErrConflict
+	})
+	if !errors.Is(err, tenants.ErrConflict) || b.windows(t) != 0 {
+		t.Errorf("%v, want %v; %d rows", err, tenants.ErrConflict, b.windows(t))
+	}
+}
+
 // A query whose context has ended makes database/sql drop the connection, which the pool closes
 // meanwhile: the transaction does not touch it any more.
 func TestDroppedConnectionIsNotUsed(t *testing.T) {

@@ -53,74 +53,62 @@ func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
 	if most == 0 {
 		return nil
 	}
-	if err := tx.Exec("SELECT FROM users WHERE id = ? FOR NO KEY UPDATE", owner).Error; err != nil {
+	if err := batchdb.Write(tx, "SELECT FROM users WHERE id = ? FOR NO KEY UPDATE", owner); err != nil {
 		return err
 	}
-	var owned int
-	if err := tx.Raw("SELECT count(*) FROM members WHERE user_id = ? AND role = 'owner'", owner).Scan(&owned).Error; err != nil {
-		return err
-	}
-	if owned >= most {
+	owned, err := batchdb.Query[int](tx, "SELECT count(*) FROM members WHERE user_id = ? AND role = 'owner'", owner)
+	if err == nil && owned >= most {
 		return tenants.Invalid{Field: "workspace", Message: fmt.Sprintf(
 			"cannot be used: you own %d workspaces, and one person may own %d here. Delete one that you no longer need, or ask the person who runs this installation to raise the limit", owned, most)}
 	}
-	return nil
+	return err
 }
 
 // HasWorkspaces reports whether anyone has signed up.
 func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
-	var has bool
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
-	})
+	has, err := batchdb.Scan[bool](ctx, db.asWorker, "SELECT EXISTS (SELECT FROM workspaces)")
 	return has, batchdb.Wrapf(err, "look for workspaces")
 }
 
 // UserByEmail returns the person with an address, in lower case, and the hash of
 // their password. It returns tenants.ErrNotFound.
 func (db Accounts) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
-	var found userRow
+	var found struct {
+		tenants.User
+
+		PasswordHash string
+	}
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
 		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at, must_verify").Where("email = ?", email).Take(&found).Error
 	})
-	if err != nil {
-		return tenants.User{}, "", fmt.Errorf("find user: %w", kind(err))
-	}
-	return found.toUser(), found.PasswordHash, nil
+	return found.User, found.PasswordHash, batchdb.Wrapf(kind(err), "find user")
 }
 
 // Memberships returns the workspaces of a person, in the order of joining.
 func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
-	var memberships []tenants.Membership
-	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
-		var err error
-		memberships, err = findMemberships(tx, user)
-		return err
-	})
+	memberships, err := batchdb.Read(ctx, db.user(user), func(tx *gorm.DB) ([]tenants.Membership, error) { return findMemberships(tx, user) })
 	return memberships, batchdb.Wrapf(err, "memberships of user %s", user)
 }
 
 // findMemberships returns the workspaces of the transaction's user.
 func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) {
-	var rows []membershipRow
-	err := tx.Table("members m").
-		Select("m.role, m.seen_at, w.workspace_id, w.name, w.created_at, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason").
+	rows, err := list[membershipRow](tx.Table("members m").
+		Select(`m.role, m.seen_at, w.workspace_id, w.name AS workspace_name, w.created_at AS workspace_created_at,
+			s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason`).
 		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
 		Joins("LEFT JOIN suspensions s ON s.workspace_id = m.workspace_id").
-		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
-	return each(rows, (*membershipRow).toMembership), err
+		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id"))
+	return each(rows, func(row *membershipRow) tenants.Membership {
+		row.Workspace.Suspension = row.Suspended.suspension()
+		return row.Membership
+	}), err
 }
 
 // Members returns the members of a workspace in the order of joining.
 func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
-	var rows []memberRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("members m").
-			Select("m.role, m.created_at AS joined_at, m.seen_at, u.id, u.email, u.created_at, u.verified_at").
-			Joins("JOIN users u ON u.id = m.user_id").
-			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
-	})
-	return each(rows, (*memberRow).toMember), batchdb.Wrapf(err, "members of workspace %s", workspace)
+	members, err := batchdb.Scan[[]tenants.Member](ctx, db.tenant(workspace), `SELECT m.role, m.created_at AS joined_at, m.seen_at, u.id, u.email, u.created_at, u.verified_at
+		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? ORDER BY m.created_at, u.id`, workspace)
+	return members, batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
 // signUp works in a transaction of the new person.
@@ -138,12 +126,7 @@ func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *ten
 	if err := createWorkspace(tx, workspace, user.ID); err != nil {
 		return err
 	}
-	for _, letter := range letters {
-		if err := send(tx, user.ID, letter); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendAll(tx, user.ID, letters)
 }
 
 // createWorkspace makes the rest of the transaction work for the workspace, too.
@@ -154,12 +137,11 @@ func createWorkspace(tx *gorm.DB, workspace *tenants.Workspace, owner uuid.UUID)
 	if err := insertWorkspace(tx, workspace); err != nil {
 		return err
 	}
-	if err := insertMember(tx, workspace.ID, owner, tenants.Owner); err != nil {
-		return err
-	}
-	return audit(tx, workspace.ID, tenants.Change{
-		Action: tenants.WorkspaceCreated, Target: workspace.ID.String(), After: tenants.Fields{"name": workspace.Name},
-	})
+	return errors.Join(
+		batchdb.Write(tx, "INSERT INTO members (workspace_id, user_id, role) VALUES (?, ?, ?)", workspace.ID, owner, tenants.Owner),
+		audit(tx, workspace.ID, tenants.Change{
+			Action: tenants.WorkspaceCreated, Target: workspace.ID.String(), After: tenants.Fields{"name": workspace.Name},
+		}))
 }
 
 func insertUser(tx *gorm.DB, user *tenants.User, passwordHash string) error {
@@ -176,59 +158,29 @@ func insertWorkspace(tx *gorm.DB, workspace *tenants.Workspace) error {
 		workspace.ID, storable(workspace.Name)).Scan(&workspace.CreatedAt).Error
 }
 
-func insertMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
-	return tx.Exec("INSERT INTO members (workspace_id, user_id, role) VALUES (?, ?, ?)", workspace, user, string(role)).Error
-}
-
-type userRow struct {
-	ID           uuid.UUID
-	Email        string
-	PasswordHash string
-	CreatedAt    time.Time
-	VerifiedAt   *time.Time
-	MustVerify   bool
-}
-
-func (r userRow) toUser() tenants.User {
-	return tenants.User{ID: r.ID, Email: r.Email, CreatedAt: r.CreatedAt, VerifiedAt: r.VerifiedAt, MustVerify: r.MustVerify}
+// userWhere returns the person who matches a condition, or tenants.ErrNotFound.
+func userWhere(tx *gorm.DB, condition string, values ...any) (tenants.User, error) {
+	return find[tenants.User](tx.Table("users").Select("id, email, created_at, verified_at").Where(condition, values...))
 }
 
 type membershipRow struct {
-	WorkspaceID tenants.WorkspaceID
-	Name        string
-	CreatedAt   time.Time
-	Role        string
-	SeenAt      *time.Time
+	tenants.Membership
 
-	SuspendedSince  *time.Time
+	Suspended suspended `gorm:"embedded"`
+}
+
+// suspended is the suspension in a row.
+type suspended struct {
+	SuspendedSince  *time.Time // nil if the workspace is active
 	SuspendedReason string
 }
 
-func (r membershipRow) toMembership() tenants.Membership {
-	workspace := tenants.Workspace{
-		ID: r.WorkspaceID, Name: r.Name, CreatedAt: r.CreatedAt, Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
+// suspension returns nil if the workspace is active.
+func (s *suspended) suspension() *tenants.Suspension {
+	if s.SuspendedSince == nil {
+		return nil
 	}
-	return tenants.Membership{Workspace: workspace, Role: tenants.Role(r.Role), SeenAt: moment(r.SeenAt)}
-}
-
-type memberRow struct {
-	User userRow `gorm:"embedded"`
-
-	Role     string
-	JoinedAt time.Time
-	SeenAt   *time.Time
-}
-
-func (r memberRow) toMember() tenants.Member {
-	return tenants.Member{User: r.User.toUser(), Role: tenants.Role(r.Role), JoinedAt: r.JoinedAt, SeenAt: moment(r.SeenAt)}
-}
-
-// moment returns a time that may be NULL; zero for NULL.
-func moment(at *time.Time) time.Time {
-	if at == nil {
-		return time.Time{}
-	}
-	return *at
+	return &tenants.Suspension{Reason: s.SuspendedReason, Since: *s.SuspendedSince}
 }
 
 // kind converts the database's error for a missing row to ours.

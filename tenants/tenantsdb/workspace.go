@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -22,10 +23,7 @@ func (db Workspaces) EnterWorkspace(ctx context.Context, user, login uuid.UUID, 
 
 // WorkspaceName returns the name of a workspace, or tenants.ErrNotFound.
 func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
-	var names []string
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
-	})
+	names, err := batchdb.Scan[[]string](ctx, db.tenant(workspace), "SELECT name FROM workspaces WHERE workspace_id = ?", workspace)
 	name, err := batchdb.First(names, err, tenants.ErrNotFound)
 	return name, batchdb.Wrapf(err, "name of workspace %s", workspace)
 }
@@ -34,63 +32,41 @@ func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.Worksp
 func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
 	name = storable(name)
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var before []string
-		err := tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Scan(&before).Error
-		if err != nil {
+		names, err := batchdb.Query[[]string](tx, "SELECT name FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace)
+		before, err := batchdb.First(names, err, tenants.ErrNotFound)
+		if err != nil || before == name {
 			return err
 		}
-		if len(before) == 0 {
-			return tenants.ErrNotFound
-		}
-		if before[0] == name {
-			return nil
-		}
-		if err := tx.Exec("UPDATE workspaces SET name = ? WHERE workspace_id = ?", name, workspace).Error; err != nil {
-			return err
-		}
-		err = audit(tx, workspace, tenants.Change{
-			Action: tenants.WorkspaceRenamed, Target: workspace.String(),
-			Before: tenants.Fields{"name": before[0]}, After: tenants.Fields{"name": name},
-		})
-		if err != nil {
-			return err
-		}
-		return notify(tx, LoginsChannel, workspace.String())
+		return errors.Join(
+			batchdb.Write(tx, "UPDATE workspaces SET name = ? WHERE workspace_id = ?", name, workspace),
+			audit(tx, workspace, tenants.Change{
+				Action: tenants.WorkspaceRenamed, Target: workspace.String(), Before: tenants.Fields{"name": before}, After: tenants.Fields{"name": name},
+			}),
+			notify(tx, LoginsChannel, workspace.String()))
 	})
 	return batchdb.Wrapf(err, "rename workspace %s", workspace)
 }
 
 // enter switches a login to a workspace; the transaction works for the user.
 func enter(tx *gorm.DB, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
-	entered := tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
+	err := changedOne(tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
 		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?
-			AND (l.sign_on_workspace IS NULL OR l.sign_on_workspace = m.workspace_id)`, login, user, workspace)
-	if entered.Error != nil {
-		return entered.Error
-	}
-	if entered.RowsAffected == 0 {
-		return tenants.ErrNotFound
-	}
-	if err := seen(tx, user, workspace); err != nil {
+			AND (l.sign_on_workspace IS NULL OR l.sign_on_workspace = m.workspace_id)`, login, user, workspace), tenants.ErrNotFound)
+	if err != nil {
 		return err
 	}
-	return notify(tx, LoginsChannel, login.String())
+	return errors.Join(seen(tx, user, workspace), notify(tx, LoginsChannel, login.String()))
 }
 
 // seen records that someone uses a workspace; the rest of the transaction also works for it.
 func seen(tx *gorm.DB, user uuid.UUID, workspace tenants.WorkspaceID) error {
-	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
-		return err
-	}
-	return tx.Exec("UPDATE members SET seen_at = clock_timestamp() WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
+	return errors.Join(workFor(tx, forWorkspace, workspace.String()),
+		batchdb.Write(tx, "UPDATE members SET seen_at = clock_timestamp() WHERE workspace_id = ? AND user_id = ?", workspace, user))
 }
 
 // AllWorkspaces returns the ids of all workspaces, for upkeep.
 func (db Workspaces) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
-	var workspaces []tenants.WorkspaceID
-	err := db.asWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
-	})
+	workspaces, err := batchdb.Scan[[]tenants.WorkspaceID](ctx, db.asWorker, "SELECT workspace_id FROM workspaces ORDER BY workspace_id")
 	return workspaces, batchdb.Wrapf(err, "list workspaces")
 }
 
@@ -105,13 +81,10 @@ func (db APIKeys) OriginAllowed(ctx context.Context, origin string) (allowed boo
 
 // keepOrigins stores, for preflights, the origins that a workspace and its API keys allow now.
 func keepOrigins(tx *gorm.DB, workspace tenants.WorkspaceID) error {
-	if err := tx.Exec("DELETE FROM browser_origins WHERE workspace_id = ?", workspace).Error; err != nil {
-		return err
-	}
-	return tx.Exec(`INSERT INTO browser_origins (workspace_id, origin)
+	return errors.Join(batchdb.Write(tx, "DELETE FROM browser_origins WHERE workspace_id = ?", workspace), batchdb.Write(tx, `INSERT INTO browser_origins (workspace_id, origin)
 		SELECT w.workspace_id, o.origin FROM workspaces w CROSS JOIN LATERAL string_to_table(w.browser_origins, E'\n') AS o (origin)
 		WHERE w.workspace_id = ? AND o.origin <> ''
 		UNION
 		SELECT k.workspace_id, o.origin FROM api_keys k CROSS JOIN LATERAL jsonb_array_elements_text(coalesce(k.limits -> 'origins', '[]'::jsonb)) AS o (origin)
-		WHERE k.workspace_id = ? AND k.revoked_at IS NULL`, workspace, workspace).Error
+		WHERE k.workspace_id = ? AND k.revoked_at IS NULL`, workspace, workspace))
 }

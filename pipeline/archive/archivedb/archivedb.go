@@ -2,15 +2,12 @@ package archivedb
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
@@ -71,14 +68,10 @@ const (
 // activity, so that the first is the session's main lane. It returns archive.ErrNotFound for a session
 // without lanes.
 func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]Lane, error) {
-	var lanes []Lane
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane Lane, err error) {
-			err = row.Scan(&lane.ID, &lane.LastAt, &lane.Entries)
-			return lane, err
-		}, sqlLanes, workspace, session)
-		return err
-	})
+	lanes, err := batchdb.List(ctx, batchdb.Of(d.runner, workspace), func(row pgx.CollectableRow) (lane Lane, err error) {
+		err = row.Scan(&lane.ID, &lane.LastAt, &lane.Entries)
+		return lane, err
+	}, sqlLanes, workspace, session)
 	if err != nil {
 		return nil, fmt.Errorf("lanes of session %s: %w", session, err)
 	}
@@ -91,18 +84,14 @@ func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session u
 // Entries returns up to limit entries of a lane from index from, in order and without their bytes. The next
 // call continues at the last index plus one.
 func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
-	var entries []archive.Entry
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		entries, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (entry archive.Entry, err error) {
-			var hash []byte
-			if err := row.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
-				return entry, err
-			}
-			entry.Hash = conversation.Hash(hash)
-			return entry, nil
-		}, sqlEntries, workspace, lane, from, limit)
-		return err
-	})
+	entries, err := batchdb.List(ctx, batchdb.Of(d.runner, workspace), func(row pgx.CollectableRow) (entry archive.Entry, err error) {
+		var hash []byte
+		if err := row.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
+			return entry, err
+		}
+		entry.Hash = conversation.Hash(hash)
+		return entry, nil
+	}, sqlEntries, workspace, lane, from, limit)
 	return entries, batchdb.Wrapf(err, "entries of lane %s", lane)
 }
 
@@ -144,16 +133,14 @@ func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []S
 		lanes[i] = span.Lane
 		from[i], to[i] = int32(min(span.From, math.MaxInt32)), int32(min(span.To, math.MaxInt32)) //nolint:gosec // bounded
 	}
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			span, entry, one, err := scanOriginal(row)
-			if err != nil {
-				return err
-			}
-			entries[span], stored[span] = append(entries[span], entry), append(stored[span], one)
-			return nil
-		}, sqlOriginals, workspace, lanes, from, to)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(d.runner, workspace), func(row pgx.CollectableRow) error {
+		span, entry, one, err := scanOriginal(row)
+		if err != nil {
+			return err
+		}
+		entries[span], stored[span] = append(entries[span], entry), append(stored[span], one)
+		return nil
+	}, sqlOriginals, workspace, lanes, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("messages of %d spans from %d of lane %s: %w", len(spans), spans[0].From, spans[0].Lane, err)
 	}
@@ -180,13 +167,7 @@ func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []S
 // Object returns a message by its hash alone. It returns archive.ErrNotFound or archive.ErrDamaged.
 func (d *DB) Object(ctx context.Context, workspace tenants.WorkspaceID, hash conversation.Hash) ([]byte, error) {
 	stored := storedBytes{hash: hash}
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
-		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = archive.ErrNotFound
-	}
+	err := batchdb.Row(ctx, batchdb.Of(d.runner, workspace), archive.ErrNotFound, []any{&stored.size, &stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes}, sqlObject, workspace, hash[:])
 	if err != nil {
 		return nil, fmt.Errorf("message %x: %w", hash[:6], err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -56,13 +55,7 @@ func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.
 		return archive.Head{}, err
 	}
 	var chain chain
-	err = d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHead, workspace, lane)
-		return row.Scan(&chain.messages, &chain.link, &chain.proof)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = archive.ErrNotFound
-	}
+	err = batchdb.Row(ctx, batchdb.Of(d.runner, workspace), archive.ErrNotFound, []any{&chain.messages, &chain.link, &chain.proof}, sqlHead, workspace, lane)
 	if err != nil {
 		return archive.Head{}, fmt.Errorf("chain of lane %s: %w", lane, err)
 	}

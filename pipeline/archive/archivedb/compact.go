@@ -34,21 +34,19 @@ const (
 func (p *pass) compact(ctx context.Context) (more bool, err error) {
 	var wasteful [][16]byte
 	live := 0
-	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var id uuid.UUID
-			var bytes int
-			if err := row.Scan(&id, &bytes); err != nil {
-				return err
-			}
-			if live+bytes > p.Segments.Bytes && len(wasteful) > 0 {
-				more = true
-				return nil
-			}
-			wasteful, live = append(wasteful, id), live+bytes
+	err = batchdb.ForEach(ctx, batchdb.Of(p.runner, p.workspace), func(row pgx.CollectableRow) error {
+		var id uuid.UUID
+		var bytes int
+		if err := row.Scan(&id, &bytes); err != nil {
+			return err
+		}
+		if live+bytes > p.Segments.Bytes && len(wasteful) > 0 {
+			more = true
 			return nil
-		}, sqlWasteful, p.workspace, p.Segments.Dead.Seconds(), p.unreadable())
-	})
+		}
+		wasteful, live = append(wasteful, id), live+bytes
+		return nil
+	}, sqlWasteful, p.workspace, p.Segments.Dead.Seconds(), p.unreadable())
 	if err != nil || len(wasteful) == 0 {
 		return false, err
 	}
@@ -116,12 +114,7 @@ func (p *pass) unreadable() [][16]byte {
 
 // retire deletes segments from the bucket that have had no live original for a time.
 func (p *pass) retire(ctx context.Context, keep time.Duration) error {
-	var retired [][16]byte
-	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		var err error
-		retired, err = segmentsOf(tx, sqlRetired, p.workspace, keep.Seconds())
-		return err
-	})
+	retired, err := batchdb.Read(ctx, batchdb.Of(p.runner, p.workspace), func(tx *gorm.DB) ([][16]byte, error) { return segmentsOf(tx, sqlRetired, p.workspace, keep.Seconds()) })
 	for _, id := range retired {
 		if err == nil {
 			err = p.drop(ctx, id)

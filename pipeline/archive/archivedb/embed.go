@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
@@ -149,14 +148,10 @@ func (x *Index) embedWorkspace(ctx context.Context, workspace tenants.WorkspaceI
 
 // unembedded returns the newest documents without a vector of a model.
 func (x *Index) unembedded(ctx context.Context, workspace tenants.WorkspaceID, model string) ([]unembedded, error) {
-	var documents []unembedded
-	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		documents, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one unembedded, err error) {
-			err = row.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format)
-			return one, err
-		}, sqlUnembedded, workspace, model, embedNewest, embedPass)
-		return err
-	})
+	documents, err := batchdb.List(ctx, batchdb.Of(x.archive.runner, workspace), func(row pgx.CollectableRow) (one unembedded, err error) {
+		err = row.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format)
+		return one, err
+	}, sqlUnembedded, workspace, model, embedNewest, embedPass)
 	return documents, err
 }
 

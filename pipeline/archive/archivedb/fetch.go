@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
@@ -145,9 +144,7 @@ const sqlSizes = `SELECT array_agg(e.index ORDER BY e.index)::text, array_agg(e.
 // does not hold.
 func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error) {
 	var indexes, tokens sql.NullString
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSizes, workspace, lane, messages).Scan(&indexes, &tokens)
-	})
+	err := batchdb.Row(ctx, batchdb.Of(d.runner, workspace), sql.ErrNoRows, []any{&indexes, &tokens}, sqlSizes, workspace, lane, messages)
 	sizes := slices.Repeat([]int{-1}, messages)
 	if err == nil && indexes.Valid {
 		err = fill(sizes, indexes.String, tokens.String)

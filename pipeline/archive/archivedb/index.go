@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/crypto/blake2b"
 	"golang.org/x/sync/errgroup"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
@@ -129,18 +128,14 @@ func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
 // means now. asOf is that time, by the clock of the database.
 func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error) {
 	asked := sql.NullTime{Time: upTo, Valid: !upTo.IsZero()}
-	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBehind, workspace, asked).Scan(&behind, &asOf)
-	})
+	err = batchdb.Row(ctx, batchdb.Of(x.archive.runner, workspace), sql.ErrNoRows, []any{&behind, &asOf}, sqlBehind, workspace, asked)
 	return behind, asOf, batchdb.Wrapf(err, "see what is not indexed yet")
 }
 
 // waitsSince returns the time from a statement across workspaces, or the zero time for NULL.
 func waitsSince(ctx context.Context, runner batchdb.TxRunner, statement string) (time.Time, error) {
 	var since sql.NullTime
-	err := runner.AsWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, statement).Scan(&since)
-	})
+	err := batchdb.Row(ctx, runner.AsWorker, sql.ErrNoRows, []any{&since}, statement)
 	return since.Time, batchdb.Wrapf(err, "find what has waited longest")
 }
 
@@ -230,20 +225,18 @@ type laneGroup struct {
 func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 	of := map[tenants.WorkspaceID][]uuid.UUID{}
 	var order []tenants.WorkspaceID // the turns of the workspaces
-	err := x.archive.runner.AsWorker(ctx, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var workspace tenants.WorkspaceID
-			var lane uuid.UUID
-			if err := row.Scan(&workspace, &lane); err != nil {
-				return err
-			}
-			if of[workspace] == nil {
-				order = append(order, workspace)
-			}
-			of[workspace] = append(of[workspace], lane)
-			return nil
-		}, sqlClaim, limit, claimFor.Seconds(), claimAhead)
-	})
+	err := batchdb.ForEach(ctx, x.archive.runner.AsWorker, func(row pgx.CollectableRow) error {
+		var workspace tenants.WorkspaceID
+		var lane uuid.UUID
+		if err := row.Scan(&workspace, &lane); err != nil {
+			return err
+		}
+		if of[workspace] == nil {
+			order = append(order, workspace)
+		}
+		of[workspace] = append(of[workspace], lane)
+		return nil
+	}, sqlClaim, limit, claimFor.Seconds(), claimAhead)
 	if err != nil {
 		return nil, fmt.Errorf("claim lanes to be indexed: %w", err)
 	}
@@ -337,8 +330,6 @@ func (x *Index) Index(ctx context.Context, workspace tenants.WorkspaceID, lane u
 }
 
 func (x *Index) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
-	return x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
-		return err
-	})
+	_, err := batchdb.Changed(ctx, batchdb.Of(x.archive.runner, workspace), statement, arguments...)
+	return err
 }

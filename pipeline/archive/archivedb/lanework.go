@@ -46,13 +46,11 @@ func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes .
 		return nil, err
 	}
 	works := make([]*laneWork, 0, len(lanes))
-	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			w := &laneWork{Index: x, workspace: workspace, hasher: hasher}
-			works = append(works, w)
-			return row.Scan(&w.lane, &w.session, &w.key, &w.format, &w.position, &w.number, &w.about)
-		}, sqlLines, workspace, identifiers(lanes))
-	})
+	err = batchdb.ForEach(ctx, batchdb.Of(x.archive.runner, workspace), func(row pgx.CollectableRow) error {
+		w := &laneWork{Index: x, workspace: workspace, hasher: hasher}
+		works = append(works, w)
+		return row.Scan(&w.lane, &w.session, &w.key, &w.format, &w.position, &w.number, &w.about)
+	}, sqlLines, workspace, identifiers(lanes))
 	return works, err
 }
 

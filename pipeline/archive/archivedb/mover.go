@@ -156,24 +156,14 @@ func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved 
 }
 
 func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
-	var claimed int64
-	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoverClaim, workspace, moverFor.Seconds(),
-			m.Segments.Wait.Seconds(), m.Segments.Few)
-		if err != nil {
-			return err
-		}
-		claimed, err = result.RowsAffected()
-		return err
-	})
+	claimed, err := batchdb.Changed(ctx, batchdb.Of(m.runner, workspace), sqlMoverClaim, workspace, moverFor.Seconds(),
+		m.Segments.Wait.Seconds(), m.Segments.Few)
 	return claimed > 0, err
 }
 
 func (m *Mover) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
-	return m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
-		return err
-	})
+	_, err := batchdb.Changed(ctx, batchdb.Of(m.runner, workspace), statement, arguments...)
+	return err
 }
 
 // Volume is the size of all workspaces' bytes by location.
@@ -221,11 +211,7 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 
 // workspaces returns all workspaces. It is the only query that is not limited to a workspace.
 func (m *Mover) workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
-	var all []tenants.WorkspaceID
-	err := m.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
-		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
-		return err
-	})
+	all, err := batchdb.List(ctx, m.runner.AsWorker, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 	return all, batchdb.Wrapf(err, "list workspaces")
 }
 

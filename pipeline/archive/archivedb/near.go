@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
@@ -135,14 +134,11 @@ func (l lookup) candidates(ctx context.Context, query *archive.Query, model stri
 		statement = sqlSessionDocuments
 	}
 	var found []rankedDocument
-	err = l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
-		found, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
-			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
-			return one, err
-		}, statement+sqlOfScope, l.workspace, l.keys, orNull(query.Session), orNull(query.Lane), query.Before, required,
-			orNull(query.Since), orNull(query.Until), model, embedNewest, query.EndUser, orNull(query.Project))
-		return err
-	})
+	found, err = batchdb.List(ctx, batchdb.Of(l.archive.runner, l.workspace), func(row pgx.CollectableRow) (one rankedDocument, err error) {
+		err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
+		return one, err
+	}, statement+sqlOfScope, l.workspace, l.keys, orNull(query.Session), orNull(query.Lane), query.Before, required,
+		orNull(query.Since), orNull(query.Until), model, embedNewest, query.EndUser, orNull(query.Project))
 	return found, err
 }
 
@@ -178,22 +174,20 @@ func (l lookup) readVectors(ctx context.Context, model string, places []vectorPl
 	for _, place := range places {
 		wanted.add(place, nil)
 	}
-	return l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var place vectorPlace
-			var sealed []byte
-			if err := row.Scan(&place.lane, &place.first, &place.part, &place.after, &sealed); err != nil {
-				return err
-			}
-			raw, err := key.Open(place.about(model), sealed)
-			if err != nil {
-				return nil //nolint:nilerr // what cannot be opened counts as not embedded
-			}
-			vectors[place] = vectorOf(raw)
-			l.embeddings.known.Set(knownVector(l.workspace, model, place), vectors[place])
-			return nil
-		}, sqlReadVectors, l.workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
-	})
+	return batchdb.ForEach(ctx, batchdb.Of(l.archive.runner, l.workspace), func(row pgx.CollectableRow) error {
+		var place vectorPlace
+		var sealed []byte
+		if err := row.Scan(&place.lane, &place.first, &place.part, &place.after, &sealed); err != nil {
+			return err
+		}
+		raw, err := key.Open(place.about(model), sealed)
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be opened counts as not embedded
+		}
+		vectors[place] = vectorOf(raw)
+		l.embeddings.known.Set(knownVector(l.workspace, model, place), vectors[place])
+		return nil
+	}, sqlReadVectors, l.workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
 }
 
 // fusion is the constant k of reciprocal rank fusion.

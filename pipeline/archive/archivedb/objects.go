@@ -62,42 +62,36 @@ func (d *DB) stored(ctx context.Context, workspace tenants.WorkspaceID, hashes [
 		wanted[i] = hashes[i][:]
 	}
 	found := make(map[conversation.Hash]*storedBytes, len(hashes))
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			one := new(storedBytes)
-			var hash []byte
-			if err := row.Scan(&hash, &one.size, &one.form, &one.place, &one.segment, &one.start, &one.length, &one.bytes); err != nil {
-				return err
-			}
-			one.hash = conversation.Hash(hash)
-			found[one.hash] = one
-			return nil
-		}, sqlObjectsOf, workspace, wanted)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(d.runner, workspace), func(row pgx.CollectableRow) error {
+		one := new(storedBytes)
+		var hash []byte
+		if err := row.Scan(&hash, &one.size, &one.form, &one.place, &one.segment, &one.start, &one.length, &one.bytes); err != nil {
+			return err
+		}
+		one.hash = conversation.Hash(hash)
+		found[one.hash] = one
+		return nil
+	}, sqlObjectsOf, workspace, wanted)
 	return found, err
 }
 
 // Answers returns up to limit answers of a session that follow after, oldest first and without their bytes.
 // The zero Answer starts at the first.
 func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
-	var answers []archive.Answer
-	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		answers, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (answer archive.Answer, err error) {
-			var lane uuid.NullUUID
-			var hash []byte
-			var size *int
-			var at time.Time
-			if err := row.Scan(&answer.Exchange, &lane, &at, &hash, &size); err != nil {
-				return answer, err
-			}
-			answer.Lane, answer.At, answer.Hash = lane.UUID, at, conversation.Hash(hash)
-			if size != nil {
-				answer.Size = *size
-			}
-			return answer, nil
-		}, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
-		return err
-	})
+	answers, err := batchdb.List(ctx, batchdb.Of(d.runner, workspace), func(row pgx.CollectableRow) (answer archive.Answer, err error) {
+		var lane uuid.NullUUID
+		var hash []byte
+		var size *int
+		var at time.Time
+		if err := row.Scan(&answer.Exchange, &lane, &at, &hash, &size); err != nil {
+			return answer, err
+		}
+		answer.Lane, answer.At, answer.Hash = lane.UUID, at, conversation.Hash(hash)
+		if size != nil {
+			answer.Size = *size
+		}
+		return answer, nil
+	}, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
 	return answers, batchdb.Wrapf(err, "answers of session %s", session)
 }
 
@@ -179,23 +173,13 @@ func (p *pass) erase(ctx context.Context) error {
 }
 
 func (m *Mover) change(ctx context.Context, workspace tenants.WorkspaceID, statement string) (int64, error) {
-	var changed int64
-	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, eraseBatch)
-		if err != nil {
-			return err
-		}
-		changed, err = result.RowsAffected()
-		return err
-	})
+	changed, err := batchdb.Changed(ctx, batchdb.Of(m.runner, workspace), statement, workspace, eraseBatch)
 	return changed, err
 }
 
 func (m *Mover) nothingElsewhere(ctx context.Context, workspace tenants.WorkspaceID) error {
 	var elsewhere int
-	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlElsewhere, workspace).Scan(&elsewhere)
-	})
+	err := batchdb.Row(ctx, batchdb.Of(m.runner, workspace), sql.ErrNoRows, []any{&elsewhere}, sqlElsewhere, workspace)
 	if err == nil && elsewhere > 0 {
 		err = fmt.Errorf("%d objects: %w", elsewhere, ErrNoBucket)
 	}

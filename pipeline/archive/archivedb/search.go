@@ -207,13 +207,10 @@ func (l lookup) best(ctx context.Context, query *archive.Query, question search.
 		return nil, err
 	}
 	var ranked []rankedDocument
-	err = l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
-		ranked, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
-			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score)
-			return one, err
-		}, sqlSearch, arguments...)
-		return err
-	})
+	ranked, err = batchdb.List(ctx, batchdb.Of(l.archive.runner, l.workspace), func(row pgx.CollectableRow) (one rankedDocument, err error) {
+		err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score)
+		return one, err
+	}, sqlSearch, arguments...)
 	return ranked, err
 }
 
@@ -272,17 +269,15 @@ func (x *Index) formats(ctx context.Context, workspace tenants.WorkspaceID, sess
 	for i := range sessions {
 		ids[i] = sessions[i]
 	}
-	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var id uuid.UUID
-			var format conversation.Format
-			if err := row.Scan(&id, &format); err != nil {
-				return err
-			}
-			formats[id] = format
-			return nil
-		}, sqlFormats, workspace, ids)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(x.archive.runner, workspace), func(row pgx.CollectableRow) error {
+		var id uuid.UUID
+		var format conversation.Format
+		if err := row.Scan(&id, &format); err != nil {
+			return err
+		}
+		formats[id] = format
+		return nil
+	}, sqlFormats, workspace, ids)
 	return formats, err
 }
 

@@ -115,26 +115,24 @@ func (p *pass) due(ctx context.Context) (batches [][][]byte, more bool, err erro
 	var hashes [][]byte
 	size, rows, late := 0, 0, false
 	limit := turnSegments*p.Segments.Originals + 1
-	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var hash []byte
-			var length int
-			var waited bool
-			if err := row.Scan(&hash, &length, &waited); err != nil {
-				return err
-			}
-			rows++
-			if len(batches) == turnSegments {
-				more = true
-				return nil
-			}
-			hashes, size, late = append(hashes, hash), size+length, late || waited
-			if size >= p.Segments.Bytes || len(hashes) >= p.Segments.Originals {
-				batches, hashes, size, late = append(batches, hashes), nil, 0, false
-			}
+	err = batchdb.ForEach(ctx, batchdb.Of(p.runner, p.workspace), func(row pgx.CollectableRow) error {
+		var hash []byte
+		var length int
+		var waited bool
+		if err := row.Scan(&hash, &length, &waited); err != nil {
+			return err
+		}
+		rows++
+		if len(batches) == turnSegments {
+			more = true
 			return nil
-		}, sqlHere, p.workspace, limit, p.damaged, p.Segments.Wait.Seconds())
-	})
+		}
+		hashes, size, late = append(hashes, hash), size+length, late || waited
+		if size >= p.Segments.Bytes || len(hashes) >= p.Segments.Originals {
+			batches, hashes, size, late = append(batches, hashes), nil, 0, false
+		}
+		return nil
+	}, sqlHere, p.workspace, limit, p.damaged, p.Segments.Wait.Seconds())
 	if len(hashes) > 0 && (late || len(hashes) > p.Segments.Few) {
 		batches = append(batches, hashes)
 	}
@@ -258,12 +256,7 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 // abandon deletes the segments of writers that failed, were killed, or take too long. No row refers to them,
 // now or later. A segment that cannot be deleted yet counts as retired.
 func (p *pass) abandon(ctx context.Context) error {
-	var left [][16]byte
-	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
-		var err error
-		left, err = segmentsOf(tx, sqlAbandon, p.workspace)
-		return err
-	})
+	left, err := batchdb.Read(ctx, batchdb.Of(p.runner, p.workspace), func(tx *gorm.DB) ([][16]byte, error) { return segmentsOf(tx, sqlAbandon, p.workspace) })
 	for _, id := range left {
 		if err == nil {
 			err = p.drop(ctx, id)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
@@ -104,20 +103,18 @@ func (l lookup) located(ctx context.Context, query *archive.Query, question aske
 func (l lookup) sessionsNamed(ctx context.Context, query *archive.Query, where *search.Whereabouts) (map[uuid.UUID]string, error) {
 	titles := map[uuid.UUID]string{}
 	var ids []uuid.UUID // those used last first
-	err := l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var id uuid.UUID
-			var title string
-			if err := row.Scan(&id, &title); err != nil {
-				return err
-			}
-			if where.Names(title) >= leastNamed {
-				titles[id] = title
-				ids = append(ids, id)
-			}
-			return nil
-		}, sqlTitles, l.workspace, l.keys, mostTitles, query.EndUser, orNull(query.Project))
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(l.archive.runner, l.workspace), func(row pgx.CollectableRow) error {
+		var id uuid.UUID
+		var title string
+		if err := row.Scan(&id, &title); err != nil {
+			return err
+		}
+		if where.Names(title) >= leastNamed {
+			titles[id] = title
+			ids = append(ids, id)
+		}
+		return nil
+	}, sqlTitles, l.workspace, l.keys, mostTitles, query.EndUser, orNull(query.Project))
 	slices.SortStableFunc(ids, func(a, b uuid.UUID) int { return cmp.Compare(where.Names(titles[b]), where.Names(titles[a])) })
 	ids = ids[:min(len(ids), mostNamed)]
 	maps.DeleteFunc(titles, func(id uuid.UUID, _ string) bool { return !slices.Contains(ids, id) })

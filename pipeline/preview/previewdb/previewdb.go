@@ -3,9 +3,6 @@ package previewdb
 
 import (
 	"context"
-	"time"
-
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/preview"
@@ -32,42 +29,23 @@ const (
 	sqlDismiss = `UPDATE trigger_advice SET dismissed_at = now() WHERE workspace_id = ? AND dismissed_at IS NULL`
 )
 
-type adviceRow struct {
-	MadeAt        time.Time
-	Since         time.Time
-	Trigger       string
-	Sessions      int
-	HasMore       bool
-	Received      int64
-	Verbatim      int64
-	OtherVerbatim int64
-	Cost          int64
-	OtherCost     int64
-	Dismissed     bool
-}
-
 // Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
 func (s *Store) Advice(ctx context.Context, workspace tenants.WorkspaceID) (preview.Advice, error) {
-	var rows []adviceRow
-	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlAdvice, workspace).Scan(&rows).Error
-	})
+	rows, err := batchdb.Scan[[]preview.Advice](ctx, batchdb.Of(s.transactions, workspace), sqlAdvice, workspace)
 	row, err := batchdb.First(rows, err, preview.ErrNoAdvice)
-	return preview.Advice(row), batchdb.Wrapf(err, "advice about the trigger")
+	return row, batchdb.Wrapf(err, "advice about the trigger")
 }
 
 // KeepAdvice replaces a workspace's advice. Advice for the same trigger stays dismissed.
 func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, advice preview.Advice) error {
-	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
-			advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost).Error
-	})
+	err := batchdb.Exec(ctx, batchdb.Of(s.transactions, workspace), sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
+		advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost)
 	return batchdb.Wrapf(err, "keep advice about the trigger")
 }
 
 // DismissAdvice hides a workspace's advice as long as its trigger stays.
 func (s *Store) DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error {
-	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
+	err := batchdb.Exec(ctx, batchdb.Of(s.transactions, workspace), sqlDismiss, workspace)
 	return batchdb.Wrapf(err, "dismiss advice about the trigger")
 }
 

@@ -218,16 +218,14 @@ const mostModels = 1000
 // used it last.
 func (s Browser) Models(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[string]int, error) {
 	used := map[string]int{}
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var name string
-			var sessions int
-			if err := row.Scan(&name, &sessions); err != nil {
-				return err
-			}
-			used[name] = sessions
-			return nil
-		}, sqlModels, workspace, since, mostModels)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var name string
+		var sessions int
+		if err := row.Scan(&name, &sessions); err != nil {
+			return err
+		}
+		used[name] = sessions
+		return nil
+	}, sqlModels, workspace, since, mostModels)
 	return used, batchdb.Wrapf(err, "models of workspace %s", workspace)
 }

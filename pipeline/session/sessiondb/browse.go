@@ -165,10 +165,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 // IDs returns up to limit sessions of a workspace whose ids follow after, in order. uuid.Nil starts at the
 // first.
 func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error) {
-	var ids []uuid.UUID
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
-	})
+	ids, err := batchdb.Scan[[]uuid.UUID](ctx, batchdb.Of(s.runner, workspace), "SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit)
 	return ids, batchdb.Wrapf(err, "list sessions")
 }
 
@@ -231,11 +228,7 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
 	var packed []storedProjection
-	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var err error
-		packed, err = projectionsOf(tx, sqlNewest, workspace, lane)
-		return err
-	})
+	packed, err = batchdb.Read(ctx, batchdb.Of(s.runner, workspace), func(tx *gorm.DB) ([]storedProjection, error) { return projectionsOf(tx, sqlNewest, workspace, lane) })
 	newest, err := batchdb.First(packed, err, session.ErrNotFound)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
@@ -246,15 +239,11 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 
 // Epochs returns a lane's epochs, oldest first, including inherited ones.
 func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error) {
-	var epochs []session.EpochOverview
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
-			err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
-				&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Certificate, &epoch.Window)
-			return epoch, err
-		}, sqlEpochs, workspace, lane)
-		return err
-	})
+	epochs, err := batchdb.List(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
+		err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
+			&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Certificate, &epoch.Window)
+		return epoch, err
+	}, sqlEpochs, workspace, lane)
 	return epochs, batchdb.Wrapf(err, "epochs of lane %s", lane)
 }
 

@@ -49,20 +49,16 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 // Decisions returns the epochs of a session, oldest first, each with its predicted savings and its savings so
 // far in all lanes that have its projection.
 func (s Browser) Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error) {
-	var decisions []cost.Decision
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		decisions, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one cost.Decision, err error) {
-			var predicted sql.NullInt64
-			err = row.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
-				&predicted, &one.Worst, &one.Realized, &one.Exchanges, &one.Reach)
-			if err != nil {
-				return one, err
-			}
-			one.Predicted, one.Guessed = predicted.Int64, predicted.Valid
-			return one, nil
-		}, sqlDecisions, workspace, id)
-		return err
-	})
+	decisions, err := batchdb.List(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) (one cost.Decision, err error) {
+		var predicted sql.NullInt64
+		err = row.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
+			&predicted, &one.Worst, &one.Realized, &one.Exchanges, &one.Reach)
+		if err != nil {
+			return one, err
+		}
+		one.Predicted, one.Guessed = predicted.Int64, predicted.Valid
+		return one, nil
+	}, sqlDecisions, workspace, id)
 	return decisions, batchdb.Wrapf(err, "decisions of session %s", id)
 }
 
@@ -74,24 +70,22 @@ const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400)
 // Totals returns the sums of all requests of a session.
 func (s Browser) Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var model string
-			var of session.Totals
-			if err := row.Scan(&model, &of.Requests, &of.Failed, &of.Misses, &of.MissedTokens, &of.CostMicroUSD); err != nil {
-				return err
-			}
-			totals.Requests += of.Requests
-			totals.Failed += of.Failed
-			totals.Misses += of.Misses
-			totals.MissedTokens += of.MissedTokens
-			totals.CostMicroUSD += of.CostMicroUSD
-			if model != "" {
-				totals.Models = append(totals.Models, model)
-			}
-			return nil
-		}, sqlTotals, workspace, id, string(cost.ColdStart))
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var model string
+		var of session.Totals
+		if err := row.Scan(&model, &of.Requests, &of.Failed, &of.Misses, &of.MissedTokens, &of.CostMicroUSD); err != nil {
+			return err
+		}
+		totals.Requests += of.Requests
+		totals.Failed += of.Failed
+		totals.Misses += of.Misses
+		totals.MissedTokens += of.MissedTokens
+		totals.CostMicroUSD += of.CostMicroUSD
+		if model != "" {
+			totals.Models = append(totals.Models, model)
+		}
+		return nil
+	}, sqlTotals, workspace, id, string(cost.ColdStart))
 	return totals, batchdb.Wrapf(err, "totals of session %s", id)
 }
 
@@ -120,29 +114,27 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 // session.MaxEvents, even for a long session.
 func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Timeline, error) {
 	var timeline session.Timeline
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var m session.TimelineEntry
-			var isPoint, isEvent bool
-			var took int64
-			err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
-				&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
-				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.AnsweredBy,
-				&m.CostMicroUSD, &m.Input, &m.CacheRead, &m.CacheWrite, &took, &m.Report, &timeline.Total, &isPoint, &isEvent)
-			if err != nil {
-				return err
-			}
-			m.Duration = time.Duration(took) * time.Microsecond
-			if isEvent {
-				timeline.Events = append(timeline.Events, m)
-			}
-			if isPoint {
-				m.Report = nil
-				timeline.Points = append(timeline.Points, m)
-			}
-			return nil
-		}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var m session.TimelineEntry
+		var isPoint, isEvent bool
+		var took int64
+		err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
+			&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
+			&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.AnsweredBy,
+			&m.CostMicroUSD, &m.Input, &m.CacheRead, &m.CacheWrite, &took, &m.Report, &timeline.Total, &isPoint, &isEvent)
+		if err != nil {
+			return err
+		}
+		m.Duration = time.Duration(took) * time.Microsecond
+		if isEvent {
+			timeline.Events = append(timeline.Events, m)
+		}
+		if isPoint {
+			m.Report = nil
+			timeline.Points = append(timeline.Points, m)
+		}
+		return nil
+	}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
 	return timeline, batchdb.Wrapf(err, "timeline of lane %s", lane)
 }
 

@@ -173,24 +173,18 @@ func (s Cleaner) deleteSome(ctx context.Context, kept retention, most int) (dele
 }
 
 func (s Cleaner) retentions(ctx context.Context) ([]retention, error) {
-	var all []retention
-	err := s.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
-		all, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one retention, err error) {
-			err = row.Scan(&one.workspace, &one.days)
-			return one, err
-		}, sqlRetentions)
-		return err
-	})
+	all, err := batchdb.List(ctx, s.runner.AsWorker, func(row pgx.CollectableRow) (one retention, err error) {
+		err = row.Scan(&one.workspace, &one.days)
+		return one, err
+	}, sqlRetentions)
 	return all, err
 }
 
 // expireErrors deletes the providers' error texts from before a time, including those of exchanges without a
 // session.
 func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
-	return s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
-		return err
-	})
+	_, err := batchdb.Changed(ctx, batchdb.Of(s.runner, workspace), sqlExpireErrors, workspace, before)
+	return err
 }
 
 // deleteExpired deletes up to most expired sessions of a workspace in one transaction, the longest unused

@@ -135,18 +135,16 @@ func (s Browser) EndUserNames(ctx context.Context, workspace tenants.WorkspaceID
 	slices.Sort(users)
 	users = slices.Compact(users)
 	names := make(map[string]string, len(users))
-	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var user string
-			var sealed []byte
-			if err := row.Scan(&user, &sealed); err != nil {
-				return err
-			}
-			name, err := key.Open(aboutUser(user), sealed)
-			names[user] = string(name)
+	err = batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var user string
+		var sealed []byte
+		if err := row.Scan(&user, &sealed); err != nil {
 			return err
-		}, sqlUserNames, workspace, users)
-	})
+		}
+		name, err := key.Open(aboutUser(user), sealed)
+		names[user] = string(name)
+		return err
+	}, sqlUserNames, workspace, users)
 	return names, batchdb.Wrapf(err, "ids of end users of workspace %s", workspace)
 }
 

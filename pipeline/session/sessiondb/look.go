@@ -2,8 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -240,15 +238,11 @@ const sqlActive = `SELECT l.id, greatest(e.number, l.fork_epoch), l.last_at
 // Active returns at most most compacted lanes of a workspace with requests since a time, from the most
 // recently used sessions first.
 func (s *Store) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) ([]session.Active, error) {
-	var active []session.Active
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		active, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Active, err error) {
-			one.Workspace = workspace
-			err = row.Scan(&one.Lane, &one.Number, &one.At)
-			return one, err
-		}, sqlActive, workspace, since, most)
-		return err
-	})
+	active, err := batchdb.List(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) (one session.Active, err error) {
+		one.Workspace = workspace
+		err = row.Scan(&one.Lane, &one.Number, &one.At)
+		return one, err
+	}, sqlActive, workspace, since, most)
 	if err != nil {
 		return nil, fmt.Errorf("active lanes of workspace %s: %w", workspace, orAway(err))
 	}
@@ -291,24 +285,13 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 		hashes[i] = messages[i][:]
 	}
 	var held session.LaneMatch
-	err := s.runner.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream), scope.EndUser)
-		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = session.ErrNotFound
-	}
+	err := batchdb.Row(ctx, batchdb.Of(s.runner, scope.Workspace), session.ErrNotFound, []any{&held.Lane, &held.Messages, &held.Tokens}, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream), scope.EndUser)
 	return held, batchdb.Wrapf(err, "lane that holds %d messages", len(messages))
 }
 
 // Before returns the most recently used lane of a session's main conversation before another one was opened,
 // and its length in messages. It returns session.ErrNotFound if there is no such lane.
 func (s *Store) Before(ctx context.Context, workspace tenants.WorkspaceID, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
-	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBefore, workspace, sessionID, lane).Scan(&left, &messages)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = session.ErrNotFound
-	}
+	err = batchdb.Row(ctx, batchdb.Of(s.runner, workspace), session.ErrNotFound, []any{&left, &messages}, sqlBefore, workspace, sessionID, lane)
 	return left, messages, batchdb.Wrapf(err, "lane before %s", lane)
 }

@@ -32,12 +32,7 @@ const (
 
 // Pins returns the pins of a lane by message, including those of messages shared with its parent.
 func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error) {
-	var pins []session.Pin
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var err error
-		pins, err = pinsOf(tx, workspace, lane)
-		return err
-	})
+	pins, err := batchdb.Read(ctx, batchdb.Of(s.runner, workspace), func(tx *gorm.DB) ([]session.Pin, error) { return pinsOf(tx, workspace, lane) })
 	return pins, batchdb.Wrapf(err, "pins of lane %s", lane)
 }
 

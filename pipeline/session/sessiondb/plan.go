@@ -93,13 +93,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, updates 
 // used.
 func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error) {
 	var ahead session.Ahead
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlToPlan, workspace, lane)
-		return row.Scan(&ahead.SentAt, &ahead.Due, &ahead.Outline)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = session.ErrNotFound
-	}
+	err := batchdb.Row(ctx, batchdb.Of(s.runner, workspace), session.ErrNotFound, []any{&ahead.SentAt, &ahead.Due, &ahead.Outline}, sqlToPlan, workspace, lane)
 	return ahead, batchdb.Wrapf(err, "what to plan for lane %s", lane)
 }
 
@@ -143,10 +137,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, l
 	if until := ahead.SentAt.Add(planAge); now.Before(until) {
 		return jobs.Snooze{At: until}
 	}
-	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPlanExpired, workspace, lane, ahead.SentAt)
-		return err
-	})
+	_, err = batchdb.Changed(ctx, batchdb.Of(s.runner, workspace), sqlPlanExpired, workspace, lane, ahead.SentAt)
 	return batchdb.Wrapf(err, "expire plan of lane %s", lane)
 }
 

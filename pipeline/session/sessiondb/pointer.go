@@ -2,13 +2,10 @@ package sessiondb
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
@@ -66,13 +63,7 @@ func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reade
 	}
 	var named session.Named
 	var format string
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, query, arguments...)
-		return row.Scan(&named.Session, &named.Lane, &format)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = session.ErrNotFound
-	}
+	err := batchdb.Row(ctx, batchdb.Of(s.runner, workspace), session.ErrNotFound, []any{&named.Session, &named.Lane, &format}, query, arguments...)
 	if err != nil {
 		return session.Named{}, fmt.Errorf("lane of %s: %w", pointer, err)
 	}
@@ -83,17 +74,15 @@ func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reade
 // Names returns for each message of a lane the name of a history that holds it, or "" without a record.
 func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
 	names := make([]archive.Name, len(lanes))
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var place int
-			var link []byte
-			if err := row.Scan(&place, &link); err != nil {
-				return err
-			}
-			names[place-1] = archive.NameOf(conversation.Hash(link))
-			return nil
-		}, sqlNames, workspace, lanes, messages)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var place int
+		var link []byte
+		if err := row.Scan(&place, &link); err != nil {
+			return err
+		}
+		names[place-1] = archive.NameOf(conversation.Hash(link))
+		return nil
+	}, sqlNames, workspace, lanes, messages)
 	return names, batchdb.Wrapf(err, "names of %d messages", len(lanes))
 }
 
@@ -101,12 +90,7 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 // session.ErrNotFound.
 func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, name string) (uuid.UUID, error) {
 	var id uuid.UUID
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name), reader.All, ofKeys(reader), reader.EndUser).Scan(&id)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = session.ErrNotFound
-	}
+	err := batchdb.Row(ctx, batchdb.Of(s.runner, workspace), session.ErrNotFound, []any{&id}, sqlSessionNamed, workspace, storable(name), reader.All, ofKeys(reader), reader.EndUser)
 	return id, batchdb.Wrapf(err, "session by name")
 }
 

@@ -263,18 +263,16 @@ func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []ses
 // Ends returns at most most ends of a lane, the furthest first.
 func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var head []byte
-			var end session.End
-			if err := row.Scan(&head, &end.Position); err != nil {
-				return err
-			}
-			end.Head = conversation.Hash(head)
-			ends = append(ends, end)
-			return nil
-		}, sqlEnds, workspace, lane, most)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
+		var head []byte
+		var end session.End
+		if err := row.Scan(&head, &end.Position); err != nil {
+			return err
+		}
+		end.Head = conversation.Hash(head)
+		ends = append(ends, end)
+		return nil
+	}, sqlEnds, workspace, lane, most)
 	if err != nil {
 		return nil, fmt.Errorf("ends of lane %s: %w", lane, orAway(err))
 	}

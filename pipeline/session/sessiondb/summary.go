@@ -3,6 +3,7 @@ package sessiondb
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -42,10 +43,7 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 	var found []session.Summary
 	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
-		err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-			found, err = summaries(tx, key, workspace, lane)
-			return err
-		})
+		found, err = batchdb.Read(ctx, batchdb.Of(s.runner, workspace), func(tx *gorm.DB) ([]session.Summary, error) { return summaries(tx, key, workspace, lane) })
 	}
 	return found, batchdb.Wrapf(err, "summaries of lane %s", lane)
 }
@@ -53,9 +51,7 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 // SummaryTried reports whether an attempt to summarize that many messages of a lane, or more, is stored:
 // accepted or rejected.
 func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (tried bool, err error) {
-	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
-	})
+	err = batchdb.Row(ctx, batchdb.Of(s.runner, workspace), sql.ErrNoRows, []any{&tried}, sqlTried, workspace, lane, covers)
 	return tried, batchdb.Wrapf(err, "attempts at a summary of lane %s", lane)
 }
 

@@ -155,17 +155,15 @@ func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID)
 
 func (s *Store) read(ctx context.Context, tenant tenants.Tenant, query string, values ...any) ([]patterns.Pattern, error) {
 	var found []patterns.Pattern
-	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			p, err := scan(row)
-			if err != nil {
-				return err
-			}
-			p.Workspace = tenant.Workspace()
-			found = append(found, p)
-			return nil
-		}, query, values...)
-	})
+	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, tenant), func(row pgx.CollectableRow) error {
+		p, err := scan(row)
+		if err != nil {
+			return err
+		}
+		p.Workspace = tenant.Workspace()
+		found = append(found, p)
+		return nil
+	}, query, values...)
 	return found, err
 }
 
