@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/gemini"
+	"palimpsest/pipeline/wire/geminiinteractions"
 )
 
 const (
@@ -78,7 +79,10 @@ func (s geminiServer) serve(c echo.Context) error {
 		return s.refuseAtOnce(c, err)
 	}
 	model, method, isMethod := modelAndMethod(path)
+	interactions := geminiinteractions.New()
 	switch traits := gemini.New().Traits(); {
+	case request.Method == http.MethodPost && path == interactions.Traits().Path:
+		return s.exchange(interactions, path, converse)(c)
 	case request.Method == http.MethodGet && (path == geminiModels || strings.HasPrefix(path, geminiModels+"/") && !isMethod):
 		return s.models(c)
 	case request.Method == http.MethodPost && isMethod && method == "generateContent":
@@ -87,7 +91,7 @@ func (s geminiServer) serve(c echo.Context) error {
 		return s.run(c, traits.Path, model, true)
 	case request.Method == http.MethodPost && isMethod && method == "countTokens":
 		return s.run(c, traits.CountPath, model, false)
-	case couldRun(path):
+	case couldRun(path) || request.Method == http.MethodPost && upstream.Reading(path) == interactions.Traits().Path:
 		return s.refuseAtOnce(c, upstream.ErrPath)
 	}
 	return s.passthrough(c)

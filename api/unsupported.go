@@ -23,7 +23,7 @@ type platform struct {
 }
 
 // supported is advice for a client of another platform.
-const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions), OpenAI Responses (/v1/responses) and the Gemini API (/v1beta/models/MODEL:generateContent). Set the client up for one of these; docs/clients.md says how."
+const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions), OpenAI Responses (/v1/responses) and the Gemini API (/v1beta/models/MODEL:generateContent, /v1beta/interactions). Set the client up for one of these; docs/clients.md says how."
 
 func platforms() []platform {
 	// At 404, Claude Code takes the model for missing, tries all others it knows, and does not show the

@@ -208,7 +208,7 @@ func TestNoProductionFileImportsTestSupport(t *testing.T) {
 func TestOnlyCodecsAskWhichFormatTheyHave(t *testing.T) {
 	t.Parallel()
 
-	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses|Gemini)\b`)
+	formats := regexp.MustCompile(`\bconversation\.(Anthropic|OpenAIChat|OpenAIResponses|Gemini|GeminiInteractions)\b`)
 	for _, source := range sources(t) {
 		if source.Test || isTestSupport(source.Folder) || within(source.Folder, "pipeline/wire") {
 			continue

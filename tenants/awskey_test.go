@@ -2,17 +2,20 @@ package tenants
 
 import "testing"
 
-func TestAWSKeyHasTwoOrThreeParts(t *testing.T) {
+func TestAWSKeyIsReadInEveryForm(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]AWSKey{
 		"AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMI/K7MDENG+bPx=":              {ID: "AKIAIOSFODNN7EXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG+bPx="},
 		"ASIAIOSFODNN7EXAMPLE:wJalrXUtnFEMI/K7MDENG:IQoJb3JpZ2luX2VjE": {ID: "ASIAIOSFODNN7EXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG", Token: "IQoJb3JpZ2luX2VjE"},
+
+		"AKIAIOSFODNN7EXAMPLE:a:arn:aws:iam::123456789012:role/team/x":           {ID: "AKIAIOSFODNN7EXAMPLE", Secret: "a", Role: "arn:aws:iam::123456789012:role/team/x"},
+		"AKIAIOSFODNN7EXAMPLE:a:arn:aws-us-gov:iam::123456789012:role/x:north:1": {ID: "AKIAIOSFODNN7EXAMPLE", Secret: "a", Role: "arn:aws-us-gov:iam::123456789012:role/x", ExternalID: "north:1"},
 	} {
 		if got, err := ParseAWSKey(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE:", "short:secret", "akiaiosfodnn7example:secret", "AKIAIOSFODNN7EXAMPLE:a:", "AKIAIOSFODNN7EXAMPLE:a:b:c"} {
+	for _, text := range []string{"", "AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE:", "short:secret", "akiaiosfodnn7example:secret", "AKIAIOSFODNN7EXAMPLE:a:", "AKIAIOSFODNN7EXAMPLE:a:b:c", "AKIAIOSFODNN7EXAMPLE:a:arn:aws:iam::123456789012:user/x", "AKIAIOSFODNN7EXAMPLE:a:arn:aws:iam::1:role/x", "AKIAIOSFODNN7EXAMPLE:a:arn:aws:sts::123456789012:assumed-role/x/y"} {
 		if _, err := ParseAWSKey(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}

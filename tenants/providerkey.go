@@ -96,7 +96,8 @@ type ProviderKeyRouting struct {
 	// Models are the names of the key's models, in which * matches any characters. An empty list takes every
 	// model that no other key claims.
 	Models   []string `gorm:"serializer:array"`
-	Order    int      `gorm:"column:place"`      // keys with smaller numbers come first
+	Order    int      `gorm:"column:place"` // keys with smaller numbers come first
+	Weight   int      // its share of new sessions among keys of one order and base URL; 0 means 1
 	Default  bool     `gorm:"column:is_default"` // it takes the models of its dialect that no key names
 	Disabled bool     // it takes no requests
 
@@ -155,6 +156,9 @@ func (k ProviderKey) Fields() Fields {
 	if k.Both {
 		fields["dialects"] = "both"
 	}
+	if k.Weight > 1 {
+		fields["weight"] = strconv.Itoa(k.Weight)
+	}
 	if k.Order != 0 {
 		fields["order"] = strconv.Itoa(k.Order)
 	}
@@ -177,6 +181,7 @@ type ProviderKeyChange struct {
 	Headers  *[]Header
 	Models   *[]string
 	Order    *int
+	Weight   *int
 	Default  *bool
 	Disabled *bool
 	Wait     *time.Duration
@@ -190,6 +195,7 @@ func (c ProviderKeyChange) Apply(key ProviderKey) ProviderKey {
 	set(&key.Headers, c.Headers)
 	set(&key.Models, c.Models)
 	set(&key.Order, c.Order)
+	set(&key.Weight, c.Weight)
 	set(&key.Default, c.Default)
 	set(&key.Disabled, c.Disabled)
 	set(&key.Wait, c.Wait)

@@ -27,6 +27,7 @@ const (
 	maxPattern  = 200 // characters
 	maxOrder    = 1000
 	maxWait     = 24 * time.Hour
+	maxWeight   = 100
 )
 
 // shown is how many characters of a provider's secret remain readable.
@@ -187,6 +188,9 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 	}
 	if key.Order < 0 || key.Order > maxOrder {
 		return tenants.Invalid{Field: "order", Message: fmt.Sprintf("must be between 0 and %d", maxOrder)}
+	}
+	if key.Weight = cmp.Or(key.Weight, 1); key.Weight < 1 || key.Weight > maxWeight {
+		return tenants.Invalid{Field: "weight", Message: fmt.Sprintf("must be between 1 and %d", maxWeight)}
 	}
 	if key.Models, err = checkModels(key.Models); err != nil {
 		return err

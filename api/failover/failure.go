@@ -81,7 +81,7 @@ func retryDelay(head []byte) time.Duration {
 // InStream returns why a stream that began with an error is a failure of its key; ok is false if it isn't.
 func InStream(kind string) (_ Failure, ok bool) {
 	switch kind {
-	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded", "service_unavailable",
+	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded", "service_unavailable", "gateway_timeout",
 		"UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "DEADLINE_EXCEEDED": // of Google
 		return Failure{Reason: kind}, true
 	default:

@@ -6,6 +6,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -126,13 +127,13 @@ func (k *Keys) Works(target upstream.Target) bool {
 }
 
 // Spread picks the target for a new session among equally good ones, and returns its place. It chooses by the
-// hash of the session's id, so that all processes choose the same, among the working targets with enough of
-// their rate limits left; otherwise it picks the one with most left.
+// hash of the session's id and by weight, so that all processes choose the same, among the working targets with
+// enough of their rate limits left; otherwise it picks the one with most left.
 func (k *Keys) Spread(targets []upstream.Target, session uuid.UUID) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	best, score, most, left := -1, uint64(0), 0, -1.0
+	best, score, most, left := -1, 0.0, 0, -1.0
 	for i, target := range targets {
 		known := k.of(target)
 		share := known.left
@@ -145,7 +146,7 @@ func (k *Keys) Spread(targets []upstream.Target, session uuid.UUID) int {
 		if share > left {
 			most, left = i, share
 		}
-		if own := xxh3.Hash(slices.Concat(session[:], target.KeyID[:])); share >= scarce && (best < 0 || own > score) {
+		if own := scoreOf(session, target); share >= scarce && (best < 0 || own > score) {
 			best, score = i, own
 		}
 	}
@@ -153,6 +154,13 @@ func (k *Keys) Spread(targets []upstream.Target, session uuid.UUID) int {
 		return most
 	}
 	return best
+}
+
+// scoreOf returns a target's score for a session, by weighted rendezvous hashing: the target with the highest
+// score is chosen in proportion to its weight, and another weight moves no more sessions than needed.
+func scoreOf(session uuid.UUID, target upstream.Target) float64 {
+	hash := xxh3.Hash(slices.Concat(session[:], target.KeyID[:]))
+	return -float64(max(1, target.Weight)) / math.Log((float64(hash)+0.5)/(1<<64))
 }
 
 // Wait sleeps until a wait is over, or returns the context's error.

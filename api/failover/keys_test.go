@@ -119,3 +119,28 @@ func TestWaitingIsWorthIt(t *testing.T) {
 		}
 	}
 }
+
+func TestNewSessionsAreSharedByWeight(t *testing.T) {
+	t.Parallel()
+	keys, _ := setup(t)
+	targets := []upstream.Target{{KeyID: uuid.UUID{1}, Weight: 3}, {KeyID: uuid.UUID{2}}}
+	places := func() (at []int) {
+		for i := range 400 {
+			at = append(at, keys.Spread(targets, uuid.UUID{byte(i), byte(i >> 8), 7}))
+		}
+		return at
+	}
+	before, second := places(), 0
+	for _, place := range before {
+		second += place
+	}
+	if second < 75 || second > 125 {
+		t.Errorf("a key with a quarter of the weight got %d of 400 sessions", second)
+	}
+	targets[1].Weight = 2
+	for i, place := range places() {
+		if before[i] == 1 && place == 0 {
+			t.Fatal("a session left the key whose weight grew")
+		}
+	}
+}

@@ -84,6 +84,7 @@ type configProviderKeysJSON struct {
 	Headers  []tenants.Header   `json:"headers"`
 	Models   []string           `json:"models"`
 	Order    int                `json:"order"`
+	Weight   int                `json:"weight"`
 	Default  bool               `json:"default"`
 	Enabled  bool               `json:"enabled"`
 	Wait     int                `json:"wait_seconds"`
@@ -169,7 +170,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 		of := providerKeyOf(key)
 		file.ProviderKeys = append(file.ProviderKeys, configProviderKeysJSON{
 			ID: of.ID, Name: of.Name, Provider: of.Provider, Preset: of.Preset, BaseURL: of.BaseURL, Region: of.Region, Dialects: of.Dialects, Auth: of.Auth,
-			Headers: of.Headers, Models: of.Models, Order: of.Order, Default: of.Default, Enabled: of.Enabled, Wait: of.Wait,
+			Headers: of.Headers, Models: of.Models, Order: of.Order, Weight: of.Weight, Default: of.Default, Enabled: of.Enabled, Wait: of.Wait,
 		})
 	}
 	written, err := json.MarshalIndent(file, "", "  ")

@@ -144,7 +144,7 @@ func sameScopes(a, b []tenants.Scope) bool {
 // providerNames are the members of a provider key in a file: those that an import changes, and those tied to
 // its secret.
 func providerNames() (changeable, fixed []string) {
-	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url", "region"}
+	return []string{"name", "dialects", "auth", "headers", "models", "order", "weight", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url", "region"}
 }
 
 func (i *configImport) takeProviders(ctx context.Context, part configMember) error {

@@ -41,6 +41,7 @@ type providerKeyJSON struct {
 	Headers   []tenants.Header   `json:"headers"`
 	Models    []string           `json:"models"`
 	Order     int                `json:"order"`
+	Weight    int                `json:"weight"`
 	Default   bool               `json:"default"`
 	Enabled   bool               `json:"enabled"`
 	Wait      int                `json:"wait_seconds"` // 0 means as long as the client waits
@@ -75,7 +76,7 @@ func providerKeyOf(key tenants.ProviderKey) providerKeyJSON {
 	answer := providerKeyJSON{
 		ID: key.ID, Provider: key.Provider, Dialects: key.Dialects(), Preset: key.Preset, Name: key.Name, BaseURL: key.BaseURL, Region: key.Region, Auth: key.Auth,
 		Headers: append([]tenants.Header{}, key.Headers...), Models: append([]string{}, key.Models...),
-		Order: key.Order, Default: key.Default, Enabled: !key.Disabled, Wait: int(key.Wait / time.Second), Last4: key.Last4,
+		Order: key.Order, Weight: max(1, key.Weight), Default: key.Default, Enabled: !key.Disabled, Wait: int(key.Wait / time.Second), Last4: key.Last4,
 		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt, SealedAt: key.SealedAt,
 	}
 	if !key.Check.At.IsZero() {
@@ -127,6 +128,7 @@ type newProviderKey struct {
 	Headers  []tenants.Header   `json:"headers"`
 	Models   []string           `json:"models"`
 	Order    int                `json:"order"`
+	Weight   int                `json:"weight"` // 0: 1
 	Default  bool               `json:"default"`
 	Enabled  *bool              `json:"enabled"` // nil: true
 	Wait     int                `json:"wait_seconds"`
@@ -144,7 +146,7 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 	wanted := tenants.ProviderKey{
 		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Region: asked.Region, Auth: asked.Auth, Headers: asked.Headers,
 		ProviderKeyRouting: tenants.ProviderKeyRouting{
-			Models: asked.Models, Order: asked.Order, Default: asked.Default,
+			Models: asked.Models, Order: asked.Order, Weight: asked.Weight, Default: asked.Default,
 			Disabled: asked.Enabled != nil && !*asked.Enabled, Wait: time.Duration(asked.Wait) * time.Second,
 		},
 		CreatedBy: who.author(),
@@ -177,6 +179,7 @@ type changedProviderKey struct {
 	Headers  *[]tenants.Header   `json:"headers"`
 	Models   *[]string           `json:"models"`
 	Order    *int                `json:"order"`
+	Weight   *int                `json:"weight"`
 	Default  *bool               `json:"default"`
 	Enabled  *bool               `json:"enabled"`
 	Wait     *int                `json:"wait_seconds"`
@@ -208,7 +211,7 @@ func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.
 
 // change returns the change of a key. The error is a tenants.Invalid.
 func (c changedProviderKey) change(isGemini bool) (tenants.ProviderKeyChange, error) {
-	change := tenants.ProviderKeyChange{Name: c.Name, Auth: c.Auth, Headers: c.Headers, Models: c.Models, Order: c.Order, Default: c.Default}
+	change := tenants.ProviderKeyChange{Name: c.Name, Auth: c.Auth, Headers: c.Headers, Models: c.Models, Order: c.Order, Weight: c.Weight, Default: c.Default}
 	if c.Dialects != nil {
 		both, err := bothOf(*c.Dialects, isGemini)
 		if err != nil {

@@ -135,17 +135,17 @@ func TestAProviderKeyIsEditedAndReplaced(t *testing.T) {
 	w := setup(t).member(t, "ada")
 	id := w.addProviderKey(t, "groq", "sk-first-0123", "")
 	first := w.providerKeys(t)[0]
-	if first["provider"] != "openai" || first["preset"] != "groq" || first["base_url"] != "https://api.groq.com/openai/v1" || first["auth"] != "bearer" || first["name"] != "groq" || first["enabled"] != true || first["check"] != nil {
+	if first["provider"] != "openai" || first["preset"] != "groq" || first["base_url"] != "https://api.groq.com/openai/v1" || first["auth"] != "bearer" || first["name"] != "groq" || first["weight"] != 1.0 || first["enabled"] != true || first["check"] != nil {
 		t.Errorf("stored %v", first)
 	}
-	w.send(t, http.MethodPatch, "/provider-keys/"+id, `{"name":"fast","models":["llama-*"," llama-* ","gpt-oss-20b"],"order":7,"default":true,"enabled":false,"headers":[{"name":"X-Title","value":"n"}]}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPatch, "/provider-keys/"+id, `{"name":"fast","models":["llama-*"," llama-* ","gpt-oss-20b"],"order":7,"weight":3,"default":true,"enabled":false,"headers":[{"name":"X-Title","value":"n"}]}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPost, "/provider-keys/"+id+"/replace", `{"key":"sk-second-4567"}`).want(t, http.StatusOK)
 	changed := w.providerKeys(t)[0]
-	if fmt.Sprintf("%v %v %v %v %v %v", changed["name"], changed["models"], changed["order"], changed["default"], changed["enabled"], changed["last4"]) != "fast [llama-* gpt-oss-20b] 7 true false 4567" {
+	if fmt.Sprintf("%v %v %v %v %v %v %v", changed["name"], changed["models"], changed["order"], changed["weight"], changed["default"], changed["enabled"], changed["last4"]) != "fast [llama-* gpt-oss-20b] 7 3 true false 4567" {
 		t.Errorf("changed to %v", changed)
 	}
 	for body, field := range map[string]string{
-		`{"name":" "}`: "", `{"models":["two words"]}`: "models", `{"order":-1}`: "order", `{"auth":"basic"}`: "auth", `{"dialects":["gemini"]}`: "dialects",
+		`{"name":" "}`: "", `{"models":["two words"]}`: "models", `{"order":-1}`: "order", `{"weight":101}`: "weight", `{"auth":"basic"}`: "auth", `{"dialects":["gemini"]}`: "dialects",
 		`{"headers":[{"name":"Authorization","value":"x"}]}`: "headers",
 	} {
 		if answer := w.send(t, http.MethodPatch, "/provider-keys/"+id, body); answer.field(t) != field {

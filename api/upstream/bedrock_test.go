@@ -1,12 +1,10 @@
 package upstream
 
 import (
-	"context"
 	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"palimpsest/tenants"
 )
@@ -62,24 +60,5 @@ func TestBedrockServesListsAndRefusesOtherPaths(t *testing.T) {
 		if _, _, err := (bedrock{}).rewrite(Request{Method: http.MethodGet, Path: path}, onRuntime()); err == nil || !strings.Contains(err.Error(), "is not served by Amazon Bedrock") {
 			t.Errorf("%s: %v", path, err)
 		}
-	}
-}
-
-// BenchmarkBedrockRequest measures what the platform adds to a request of 800 KB, with its signature.
-func BenchmarkBedrockRequest(b *testing.B) {
-	for name, size := range map[string]int{"1KB": 1 << 10, "800KB": 800 << 10} {
-		b.Run(name, func(b *testing.B) {
-			body := []byte(`{"model":"us.anthropic.claude-x","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word \\n ", size/8) + `"}]}`)
-			for b.Loop() {
-				asked, target, _, err := onPlatform(Request{Method: http.MethodPost, Path: "/v1/messages", Body: body}, onRuntime())
-				if err != nil {
-					b.Fatal(err)
-				}
-				request, _ := http.NewRequestWithContext(context.Background(), asked.Method, target.BaseURL+asked.Path, http.NoBody)
-				if err := sign(context.Background(), request, asked.Body, target, time.Now()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

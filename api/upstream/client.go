@@ -115,7 +115,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 		return nil, err
 	}
 	if needsToken(own) {
-		secrets = append(secrets, target.Key)
+		secrets = append(secrets, secretsOf(target)...)
 	}
 	waiting, answered := within(ctx, target.Wait)
 	for try := range mostUnread {
@@ -139,7 +139,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("%w: it changes the protocol, which it was not asked for", ErrUnreachable)
 	}
-	if needsToken(own) && response.StatusCode == http.StatusUnauthorized {
+	if needsToken(own) && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden && assumesRole(own)) {
 		c.tokens.forget(own)
 	}
 	response.Request = nil // it holds the body while the answer streams

@@ -14,7 +14,7 @@ import (
 )
 
 // frame returns a message of an event stream.
-func frame(t *testing.T, payload string, headers ...string) []byte {
+func frame(t testing.TB, payload string, headers ...string) []byte {
 	t.Helper()
 	message := eventstream.Message{Payload: []byte(payload)}
 	for i := 0; i+1 < len(headers); i += 2 {

@@ -36,6 +36,7 @@ type Target struct {
 	Headers  []tenants.Header // sent along; never changed
 	Model    string           // named by the request; "" if absent
 	Wait     time.Duration    // for the start of an answer; 0 means no limit
+	Weight   int              // share of new sessions among equal keys; 0 means 1
 
 	PublicOnly bool // refuse private addresses even if this installation allows them
 }
@@ -62,7 +63,7 @@ func (t Target) Region() string {
 
 // TargetOf returns the target of a provider key with its secret, for a dialect.
 func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
-	return Target{Provider: dialect, BaseURL: key.BaseURL, Platform: key.Platform(), SignsFor: key.Region, Service: key.MadeFrom().Service, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}
+	return Target{Provider: dialect, BaseURL: key.BaseURL, Platform: key.Platform(), SignsFor: key.Region, Service: key.MadeFrom().Service, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait, Weight: key.Weight}
 }
 
 // ownBaseURL returns a provider's own base URL; "" if unknown.

@@ -44,6 +44,7 @@ const (
 type tokens struct {
 	http   *http.Client
 	entra  string // address of Microsoft Entra ID; "" for the one that belongs to a base URL
+	sts    string // address of AWS's sign-in service; "" for the one of the region
 	now    func() time.Time
 	asking singleflight.Group
 
@@ -70,7 +71,7 @@ func newTokens(transport http.RoundTripper) *tokens {
 
 // needsToken reports whether a target's key signs in with an access token.
 func needsToken(target Target) bool {
-	return target.Own == nil && (target.Auth == tenants.AuthGoogle || target.Auth == tenants.AuthEntra)
+	return target.Own == nil && (target.Auth == tenants.AuthGoogle || target.Auth == tenants.AuthEntra || assumesRole(target))
 }
 
 // signedIn returns a target with an access token in place of its key. Other targets stay as they are.
@@ -110,7 +111,9 @@ func (t *tokens) signedIn(ctx context.Context, target Target) (Target, error) {
 
 // withToken returns a target that sends a token.
 func withToken(target Target, token token) Target {
-	target.Key, target.Auth = token.secret, tenants.AuthBearer
+	if target.Key = token.secret; target.Auth != tenants.AuthSigV4 {
+		target.Auth = tenants.AuthBearer
+	}
 	return target
 }
 
@@ -141,6 +144,9 @@ func (t *tokens) forget(target Target) {
 
 // fetch asks for a token.
 func (t *tokens) fetch(ctx context.Context, target Target) (token, error) {
+	if assumesRole(target) {
+		return t.assume(ctx, target)
+	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.http)
 	source, err := t.source(ctx, target)
 	if err != nil {
@@ -155,7 +161,12 @@ func (t *tokens) fetch(ctx context.Context, target Target) (token, error) {
 	if !got.Expiry.IsZero() {
 		life = time.Until(got.Expiry)
 	}
-	return token{secret: got.AccessToken, renew: begin.Add(life - min(tokenAhead, life/5)), expires: begin.Add(life)}, nil
+	return lasting(got.AccessToken, begin, life), nil
+}
+
+// lasting returns a token with a life.
+func lasting(secret string, begin time.Time, life time.Duration) token {
+	return token{secret: secret, renew: begin.Add(life - min(tokenAhead, life/5)), expires: begin.Add(life)}
 }
 
 // source returns where the tokens of a target's key come from.

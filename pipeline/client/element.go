@@ -23,13 +23,25 @@ func speaker(element json.RawMessage) (role conversation.Role, kind string) {
 		case "parts":
 			role = conversation.User // without another role
 		case "type":
-			if string(value) != `"message"` {
-				kind, _ = wire.String(value)
-				return "", kind
+			if kind, _ = wire.String(value); kind != "message" {
+				return roleOfItem(kind), kind
 			}
+			kind = ""
 		}
 	}
 	return role, ""
+}
+
+// roleOfItem returns the role of an item without one: of a step, or of the contents of an input.
+func roleOfItem(kind string) conversation.Role {
+	switch kind {
+	case "user_input", "text", "image", "audio", "document", "video":
+		return conversation.User
+	case "model_output":
+		return conversation.Assistant
+	default:
+		return ""
+	}
 }
 
 func roleOf(value json.RawMessage) conversation.Role {

@@ -103,7 +103,7 @@ func (r *reading) answer() int {
 		if role == conversation.Assistant {
 			return i
 		}
-		if kind != "reasoning" {
+		if kind != "reasoning" && kind != "thought" {
 			return -1
 		}
 	}

@@ -11,6 +11,8 @@ const (
 	OpenAIChat      Format = "openai-chat"
 	OpenAIResponses Format = "openai-responses"
 	Gemini          Format = "gemini"
+
+	GeminiInteractions Format = "gemini-interactions"
 )
 
 // Role is the speaker of a message.

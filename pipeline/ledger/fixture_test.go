@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/gemini"
+	"palimpsest/pipeline/wire/geminiinteractions"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
@@ -33,6 +34,8 @@ func codecOf(t testing.TB, format conversation.Format) wire.Codec {
 		return openaichat.New()
 	case conversation.OpenAIResponses:
 		return openairesponses.New()
+	case conversation.GeminiInteractions:
+		return geminiinteractions.New()
 	case conversation.Gemini:
 		return gemini.New()
 	}

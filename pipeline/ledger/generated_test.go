@@ -15,7 +15,7 @@ import (
 // every file that was read and every directive, and no others.
 func TestGeneratedSessionsAreKeptWhole(t *testing.T) {
 	t.Parallel()
-	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini} {
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini, conversation.GeminiInteractions} {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprintf("%s/%d", format, seed), func(t *testing.T) {
 				t.Parallel()

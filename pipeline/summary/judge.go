@@ -115,7 +115,7 @@ func isRefusal(stopReason string) bool {
 // isCut reports whether an answer ended for lack of room.
 func isCut(stopReason string) bool {
 	switch stopReason {
-	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded":
+	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded", "incomplete":
 		return true
 	default:
 		return false

@@ -54,7 +54,9 @@ func (f *Fields) Billing() Billing {
 	billing.Region, _ = String(f.Raw("inference_geo"))
 	billing.Uses, billing.Fee = f.uses()
 	billing.Search = f.searches()
-	billing.Beyond = f.Raw("previous_response_id") != nil || f.Raw("conversation") != nil
+	for _, member := range []string{"previous_response_id", "conversation", "previous_interaction_id"} {
+		billing.Beyond = billing.Beyond || f.Raw(member) != nil
+	}
 	for _, member := range []string{"models", "fallbacks"} {
 		billing.Models = appendModels(billing.Models, f.Raw(member))
 	}

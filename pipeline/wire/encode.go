@@ -80,6 +80,22 @@ func TextsOf(array json.RawMessage, member string) []string {
 	return texts
 }
 
+// Sorted returns a JSON value with its keys in order and without white space, so that a response reads the same
+// in whatever order a client sends its members.
+func Sorted(raw json.RawMessage) string {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return string(raw)
+	}
+	encoded, err := EncodeBody(value)
+	if err != nil {
+		return string(raw)
+	}
+	return string(encoded)
+}
+
 // DecodedSize returns the decoded size of a base64 text, in bytes.
 func DecodedSize(base64 string) int {
 	base64 = strings.TrimRight(base64, "=")

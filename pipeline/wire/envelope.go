@@ -13,7 +13,7 @@ type Envelope struct {
 	body     []byte
 	members  []memberSpan
 	list     span // value of the list's member
-	isText   bool // the list is a string and counts as one element
+	isOne    bool // the list is a string or an object and counts as one element
 	elements []span
 	known    Known    // optional
 	read     int      // known elements
@@ -46,7 +46,7 @@ type Range struct{ Start, End int32 }
 type Known func(list []byte) []Range
 
 // Open splits a body into its members and the elements of the top-level member list, in one pass. Of repeated
-// members the last one counts, see Fields. A string list counts as one element. The error is an *Invalid. The
+// members the last one counts, see Fields. A list that is a string or an object counts as one element. The error is an *Invalid. The
 // contents of strings, arrays and objects are only checked for their ends.
 func Open(body []byte, list string) (*Envelope, error) { return OpenKnown(body, list, nil) }
 
@@ -89,7 +89,7 @@ func OpenKnown(body []byte, list string, known Known) (*Envelope, error) {
 	if !found {
 		return nil, &Invalid{Member: list, Message: "missing; expected an array"}
 	}
-	if first := body[e.list.start]; first != '[' && first != '"' {
+	if body[e.list.start] != '[' && !e.isOne {
 		return nil, &Invalid{Member: list, Message: "expected an array"}
 	}
 	return e, nil
@@ -122,11 +122,11 @@ func (e *Envelope) readMember(i int, list string) (member memberSpan, fault int,
 
 // readList reads and splits the list, which starts at i.
 func (e *Envelope) readList(i int) (end int, ok bool) {
-	e.elements, e.isText = e.elements[:0], false
+	e.elements, e.isOne = e.elements[:0], false
 	if at(e.body, i) == '[' {
 		end, ok = e.readElements(i)
-	} else if end, ok = skip(e.body, i); ok && e.body[i] == '"' {
-		e.elements, e.isText = append(e.elements, span{i, end}), true
+	} else if end, ok = skip(e.body, i); ok && (e.body[i] == '"' || e.body[i] == '{') {
+		e.elements, e.isOne = append(e.elements, span{i, end}), true
 	}
 	e.list = span{i, end}
 	return end, ok

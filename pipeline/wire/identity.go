@@ -253,6 +253,23 @@ func (h Hints) Has(member string) bool {
 	return has
 }
 
+// IsInteraction reports whether the body is one of Gemini's Interactions API, whose input is otherwise that of
+// Responses.
+func (h Hints) IsInteraction() bool {
+	if !h.Has("input") {
+		return false
+	}
+	for _, member := range []string{"system_instruction", "generation_config", "previous_interaction_id", "agent"} {
+		if h.Has(member) {
+			return true
+		}
+	}
+	for _, first := range Elements(h.members["input"]) {
+		return Text(first, "type") == "user_input"
+	}
+	return false
+}
+
 // HintsOf reads the hints of a body. ok is false unless the body is a JSON object with messages in a
 // supported form.
 func HintsOf(body []byte) (hints Hints, ok bool) {

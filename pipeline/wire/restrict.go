@@ -1,6 +1,6 @@
 package wire
 
-// RestrictsAnswer reports whether the settings of a Gemini body ask for something other than one answer of text:
+// RestrictsAnswer reports whether the settings of a body of Gemini's APIs ask for something other than one answer of text:
 // for JSON, sound or pictures, for several answers, or for a tool call.
 func RestrictsAnswer(body *Envelope) bool {
 	for _, name := range []string{"generationConfig", "generation_config"} {
@@ -15,12 +15,19 @@ func RestrictsAnswer(body *Envelope) bool {
 				if string(value) != "1" && !IsNull(value) {
 					return true
 				}
+			case "tool_choice": // of the Interactions API
+				if choice, _ := String(value); choice != "auto" && choice != "none" && !IsNull(value) {
+					return true
+				}
 			case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema", "responseModalities", "response_modalities":
 				if !IsNull(value) {
 					return true
 				}
 			}
 		}
+	}
+	if modalities, _ := body.Member("response_modalities"); !IsNull(modalities) {
+		return true
 	}
 	for _, name := range []string{"toolConfig", "tool_config"} {
 		config, _ := body.Member(name)

@@ -110,8 +110,8 @@ func (e *Envelope) keeps(pieces []Piece) bool {
 
 // appendList appends the list of pieces.
 func (e *Envelope) appendList(out []byte, pieces []Piece) []byte {
-	if e.isText {
-		return e.appendTextList(out, pieces)
+	if e.isOne {
+		return e.appendOne(out, pieces)
 	}
 	first, last := e.list.end-1, e.list.end-1
 	if n := len(e.elements); n > 0 {
@@ -144,9 +144,9 @@ func (e *Envelope) comma(end, from int) []byte {
 	return e.body[e.elements[from-1].end:e.elements[from].start]
 }
 
-// appendTextList appends the array of pieces for an original string list. Next to other items the string
-// becomes the equivalent user message.
-func (e *Envelope) appendTextList(out []byte, pieces []Piece) []byte {
+// appendOne appends the array of pieces for an original list of one value. Next to other items a string becomes
+// the equivalent user message of Responses.
+func (e *Envelope) appendOne(out []byte, pieces []Piece) []byte {
 	out = append(out, '[')
 	isFirst := true
 	for _, piece := range pieces {
@@ -161,9 +161,11 @@ func (e *Envelope) appendTextList(out []byte, pieces []Piece) []byte {
 			out = append(out, piece.Raw...)
 			continue
 		}
-		out = append(out, `{"role":"user","content":`...)
-		out = append(out, e.Element(0)...)
-		out = append(out, '}')
+		if element := e.Element(0); element[0] == '"' {
+			out = append(append(append(out, `{"role":"user","content":`...), element...), '}')
+		} else {
+			out = append(out, element...)
+		}
 	}
 	return append(out, ']')
 }

@@ -52,7 +52,7 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Ten
 			return err
 		}
 		changed := []string{
-			"both_dialects", "name", "base_url", "region", "auth", "headers", "models", "place", "is_default", "disabled", "wait_seconds",
+			"both_dialects", "name", "base_url", "region", "auth", "headers", "models", "place", "weight", "is_default", "disabled", "wait_seconds",
 			"last4", "sealed", "sealed_at",
 		}
 		if err := update(tx, "provider_keys", &after, changed, "workspace_id = ? AND id = ?", workspace, id); err != nil {

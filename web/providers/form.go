@@ -16,14 +16,14 @@ import (
 
 // typed is a form's input, except the key.
 type typed struct {
-	Provider, Name, BaseURL, Region, Auth, Order, Wait, Models, Headers string
-	Both, Default, Enabled                                              bool
+	Provider, Name, BaseURL, Region, Auth, Order, Weight, Wait, Models, Headers string
+	Both, Default, Enabled                                                      bool
 }
 
 func readForm(c echo.Context) typed {
 	return typed{
 		Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url"), Region: c.FormValue("region"), Auth: c.FormValue("auth"),
-		Order: c.FormValue("order"), Wait: c.FormValue("wait_seconds"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
+		Order: c.FormValue("order"), Weight: c.FormValue("weight"), Wait: c.FormValue("wait_seconds"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
 		Both: c.FormValue("both") != "", Default: c.FormValue("default") != "", Enabled: c.FormValue("enabled") != "",
 	}
 }
@@ -44,7 +44,7 @@ func typedOf(key tenants.ProviderKey) typed {
 		lines[i] = header.Name + ": " + header.Value
 	}
 	return typed{
-		Name: key.Name, Auth: string(key.Auth), Order: strconv.Itoa(key.Order), Wait: waitText(key.Wait), Models: strings.Join(key.Models, "\n"), Headers: strings.Join(lines, "\n"),
+		Name: key.Name, Auth: string(key.Auth), Order: strconv.Itoa(key.Order), Weight: strconv.Itoa(max(1, key.Weight)), Wait: waitText(key.Wait), Models: strings.Join(key.Models, "\n"), Headers: strings.Join(lines, "\n"),
 		Both: key.Both, Default: key.Default, Enabled: !key.Disabled,
 	}
 }
@@ -59,44 +59,47 @@ func waitText(wait time.Duration) string {
 
 // wanted returns the form's key.
 func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
-	order, wait, headers, err := t.parsed()
+	routing, headers, err := t.parsed()
 	return tenants.ProviderKey{
 		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Region: t.Region, Auth: tenants.Auth(t.Auth),
-		Headers:            headers,
-		ProviderKeyRouting: tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default, Wait: wait},
-		CreatedBy:          by,
+		Headers: headers, ProviderKeyRouting: routing, CreatedBy: by,
 	}, err
 }
 
 // change returns a form's changes to a key.
 func (t typed) change() (tenants.ProviderKeyChange, error) {
-	order, wait, headers, err := t.parsed()
-	auth, models, disabled := tenants.Auth(t.Auth), strings.Split(t.Models, "\n"), !t.Enabled
+	routing, headers, err := t.parsed()
+	auth, disabled := tenants.Auth(t.Auth), !t.Enabled
 	return tenants.ProviderKeyChange{
-		Name: &t.Name, Both: &t.Both, Auth: &auth, Headers: &headers, Models: &models, Order: &order, Default: &t.Default, Disabled: &disabled, Wait: &wait,
+		Name: &t.Name, Both: &t.Both, Auth: &auth, Headers: &headers, Models: &routing.Models, Order: &routing.Order, Weight: &routing.Weight,
+		Default: &t.Default, Disabled: &disabled, Wait: &routing.Wait,
 	}, err
 }
 
-func (t typed) parsed() (order int, wait time.Duration, headers []tenants.Header, err error) {
-	if order, err = number("order", t.Order); err != nil {
-		return 0, 0, nil, err
+func (t typed) parsed() (routing tenants.ProviderKeyRouting, headers []tenants.Header, err error) {
+	routing = tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Default: t.Default}
+	if routing.Order, err = number("order", t.Order); err != nil {
+		return routing, nil, err
+	}
+	if routing.Weight, err = number("weight", t.Weight); err != nil {
+		return routing, nil, err
 	}
 	seconds, err := number("wait_seconds", t.Wait)
 	if err != nil {
-		return 0, 0, nil, err
+		return routing, nil, err
 	}
-	wait = time.Duration(seconds) * time.Second
+	routing.Wait = time.Duration(seconds) * time.Second
 	for line := range strings.Lines(t.Headers) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		name, value, found := strings.Cut(line, ":")
 		if !found {
-			return 0, 0, nil, tenants.Invalid{Field: "headers", Message: fmt.Sprintf("line %.40q is not of the form Name: value", line)}
+			return routing, nil, tenants.Invalid{Field: "headers", Message: fmt.Sprintf("line %.40q is not of the form Name: value", line)}
 		}
 		headers = append(headers, tenants.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
-	return order, wait, headers, nil
+	return routing, headers, nil
 }
 
 // number parses an optional field.
@@ -114,13 +117,13 @@ func number(field, text string) (int, error) {
 
 // formModel is the form to add or edit a key.
 type formModel struct {
-	Key                                                                       *tenants.ProviderKey // the key being edited; nil for a new one
-	Presets                                                                   []tenants.Preset
-	Chosen                                                                    tenants.Preset // zero if absent
-	Provider, Name, Secret, BaseURL, Region, Auth, Order, Wait, Models, Lines components.FieldModel
-	Both, Default, Enabled                                                    bool
-	Open                                                                      bool           // the rarely used fields are shown
-	Preset                                                                    tenants.Preset // of the chosen provider or the key; zero if absent
+	Key                                                                               *tenants.ProviderKey // the key being edited; nil for a new one
+	Presets                                                                           []tenants.Preset
+	Chosen                                                                            tenants.Preset // zero if absent
+	Provider, Name, Secret, BaseURL, Region, Auth, Order, Weight, Wait, Models, Lines components.FieldModel
+	Both, Default, Enabled                                                            bool
+	Open                                                                              bool           // the rarely used fields are shown
+	Preset                                                                            tenants.Preset // of the chosen provider or the key; zero if absent
 }
 
 // newAddForm returns the form with the input, except the key, and its errors.
@@ -151,6 +154,7 @@ func newForm(typed typed) *formModel {
 		Region:   components.FieldModel{Label: "Region", Name: "region", Value: typed.Region, Hint: "Of AWS, such as us-east-1. It becomes part of the base URL."},
 		Auth:     components.FieldModel{Label: "Key header", Name: "auth", Value: typed.Auth},
 		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with lower numbers are tried first."},
+		Weight:   components.FieldModel{Label: "Weight", Name: "weight", Value: typed.Weight, Hint: "From 1 to 100. With failover on, keys of the same order and base URL share new sessions in proportion to their weights."},
 		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. A lower value fails sooner; the provider may still charge for a late answer. Leave it empty to wait as long as the client."},
 		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One per line. * matches any characters: gpt-*. Leave it empty for every model that no other key lists."},
 		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one per line. Don’t enter secrets, because headers are stored in plain text."},
@@ -178,8 +182,8 @@ func (f *formModel) HasKinds() bool { return len(f.Preset.Auths) > 0 }
 
 // explain attaches an error to its field.
 func (f *formModel) explain(err error) {
-	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Region, &f.Auth, &f.Order, &f.Wait, &f.Models, &f.Lines)
-	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Wait.Error+f.Models.Error+f.Lines.Error != ""
+	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Region, &f.Auth, &f.Order, &f.Weight, &f.Wait, &f.Models, &f.Lines)
+	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Weight.Error+f.Wait.Error+f.Models.Error+f.Lines.Error != ""
 }
 
 // choices are the providers of stored keys.

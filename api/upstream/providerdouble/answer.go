@@ -42,6 +42,12 @@ func errorEvent(format string, sequence int) event {
 		return event{name: "error", data: encode(failure.anthropic(""))}
 	case Gemini:
 		return event{data: encode(geminiRefusalFor(MisbehaveOverloaded).gemini())}
+	case GeminiInteractions:
+		failure := struct {
+			interactionsError
+			Type string `json:"event_type"`
+		}{geminiRefusalFor(MisbehaveOverloaded).interactions(), "error"}
+		return event{name: "error", data: encode(failure)}
 	case OpenAIResponses:
 		return event{name: "error", data: encode(responsesFailure{Type: "error", Code: orNull(failure.Code), Message: failure.Message, Sequence: sequence})}
 	default:

@@ -50,7 +50,7 @@ func terms(format string, body []byte, reply Reply) Terms {
 	if served.Tier == "" {
 		served.Tier = tier
 	}
-	if format == Gemini {
+	if isGoogle(format) {
 		return served
 	}
 	if format != Anthropic {

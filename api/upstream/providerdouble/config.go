@@ -12,6 +12,8 @@ const (
 	OpenAIChat      = "openai-chat"
 	OpenAIResponses = "openai-responses"
 	Gemini          = "gemini" // bodies with the members model and stream
+
+	GeminiInteractions = "gemini-interactions"
 )
 
 // MaxBody is the size of the largest accepted request body in bytes, unless Config.MaxBody is set; a longer

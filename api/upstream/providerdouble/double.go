@@ -21,6 +21,9 @@ type Double struct {
 	chat      chatReader
 	responses responsesReader
 	gemini    geminiReader
+
+	interactions interactionsReader
+
 	cache     promptCache
 	log       log
 	overflows overflows
@@ -36,6 +39,7 @@ func NewHandler(config Config) *Double {
 	d.chat.config = config
 	d.responses.config, d.responses.signer, d.responses.stored = config, d.Signer, &d.stored
 	d.gemini.config, d.gemini.signer = config, d.Signer
+	d.interactions.config, d.interactions.signer, d.interactions.stored = config, d.Signer, &d.stored
 	return d
 }
 
@@ -82,6 +86,12 @@ func (d *Double) judge(format string, header http.Header, body []byte) (generati
 		r, rejection := d.gemini.parse(body)
 		if rejection == nil {
 			rejection = d.gemini.check(r)
+		}
+		return r, rejection
+	case GeminiInteractions:
+		r, rejection := d.interactions.parse(body)
+		if rejection == nil {
+			rejection = d.interactions.check(r)
 		}
 		return r, rejection
 	default:
@@ -153,6 +163,8 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call.generate(r.Context(), OpenAIChat)
 	case "POST /v1/responses":
 		call.generate(r.Context(), OpenAIResponses)
+	case "POST /v1beta/interactions":
+		call.generate(r.Context(), GeminiInteractions)
 	case "POST /v1/responses/input_tokens":
 		call.responsesRead("input_tokens")
 	case "POST /v1/responses/compact":
@@ -165,6 +177,8 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // familyOf returns the dialect of a request.
 func familyOf(r *http.Request) string {
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1beta/interactions"):
+		return GeminiInteractions
 	case strings.HasPrefix(path, "/v1beta/"):
 		return Gemini
 	case strings.HasPrefix(path, "/v1/messages"), r.Header.Get("Anthropic-Version") != "":
@@ -175,6 +189,9 @@ func familyOf(r *http.Request) string {
 		return OpenAIChat
 	}
 }
+
+// isGoogle reports whether a format is one of Google's.
+func isGoogle(format string) bool { return format == Gemini || format == GeminiInteractions }
 
 // readBody reads and decompresses a body of up to most bytes.
 func readBody(r *http.Request, format string, most int) ([]byte, *Rejection) {
@@ -209,7 +226,7 @@ func (d *Double) authenticate(r *http.Request, format string) *Rejection {
 	if key != "" && !leaked && (d.config.Key == "" || key == d.config.Key) {
 		return nil
 	}
-	if format == Gemini {
+	if isGoogle(format) {
 		return geminiSignIn(key)
 	}
 	refusal := &Rejection{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "invalid x-api-key"}
@@ -228,7 +245,7 @@ func (d *Double) authenticate(r *http.Request, format string) *Rejection {
 }
 
 func keyOf(r *http.Request, format string) string {
-	if format == Gemini {
+	if isGoogle(format) {
 		return geminiKey(r)
 	}
 	if key := r.Header.Get("X-Api-Key"); key != "" && format == Anthropic {
@@ -265,7 +282,7 @@ func rateLimitHeaders(header http.Header, format string) {
 		header.Set("Anthropic-Ratelimit-Requests-Reset", "2026-01-01T00:00:00Z")
 		return
 	}
-	if format == Gemini {
+	if isGoogle(format) {
 		return // Google sends none
 	}
 	header.Set("Openai-Version", "2020-10-01")

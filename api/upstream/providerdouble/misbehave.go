@@ -32,7 +32,7 @@ func misbehavior(r *http.Request, reply Reply) string {
 
 // refusalFor returns the refusal of a misbehavior, if it has one.
 func refusalFor(misbehave, format string) *Rejection {
-	if format == Gemini {
+	if isGoogle(format) {
 		return geminiRefusalFor(misbehave)
 	}
 	switch misbehave {

@@ -95,7 +95,7 @@ func openaiModelOf(id string) openaiModel {
 
 // noModel refuses an unlisted model.
 func noModel(format, id string) *Rejection {
-	if format == Gemini {
+	if isGoogle(format) {
 		return &Rejection{Status: http.StatusNotFound, Message: "models/" + id + " is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods."}
 	}
 	if format == Anthropic {

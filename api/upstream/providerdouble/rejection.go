@@ -49,11 +49,11 @@ func (r *Rejection) asError() error {
 // write answers a request with the refusal in a format's dialect.
 func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
 	w.Header().Set("Content-Type", "application/json")
-	if r.RetryAfter > 0 && format != Gemini {
+	if r.RetryAfter > 0 && !isGoogle(format) {
 		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
 	}
 	switch {
-	case format == Gemini:
+	case isGoogle(format):
 	case r.Status >= http.StatusInternalServerError, r.Status == http.StatusTooManyRequests && r.RetryAfter > 0:
 		w.Header().Set("X-Should-Retry", "true")
 	case r.Status == http.StatusTooManyRequests:
@@ -66,6 +66,10 @@ func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
 	}
 	if format == Gemini {
 		writeBody(w, r.gemini())
+		return
+	}
+	if format == GeminiInteractions {
+		writeBody(w, r.interactions())
 		return
 	}
 	writeBody(w, openaiError{Error: r.openai()})

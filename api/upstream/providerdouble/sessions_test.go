@@ -28,7 +28,7 @@ func TestGeneratedSessionsAreLegalAtEveryStep(t *testing.T) {
 		model  string
 	}{
 		{conversation.Anthropic, "claude-sonnet-4-5"}, {conversation.Anthropic, "claude-opus-4-6"}, {conversation.Anthropic, "claude-opus-5-5"},
-		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""}, {conversation.Gemini, "gemini-3-pro-preview"}, {conversation.Gemini, "gemini-2.5-pro"},
+		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""}, {conversation.Gemini, "gemini-3-pro-preview"}, {conversation.Gemini, "gemini-2.5-pro"}, {conversation.GeminiInteractions, ""},
 	}
 	for i := range fulltest.Part(3 * len(tests)) {
 		test, seed := tests[i%len(tests)], uint64(i/len(tests)) //nolint:gosec // not negative

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 
 	counter := newCounter(t)
 	var cases []pipelinetest.Case
-	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini} {
+	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini, conversation.GeminiInteractions} {
 		talk := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 40, Parallel: true, Thinking: true, Images: true, TargetTokens: 60_000})
 		body := talk.Body(talk.Steps() - 1)
 		for name, limit := range map[string]int{"roomy": 1_000_000, "tight": 40_000, "overfull": 20_000} {

@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/gemini"
+	"palimpsest/pipeline/wire/geminiinteractions"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
@@ -27,5 +28,7 @@ func codecs() map[conversation.Format]wire.Codec {
 		conversation.OpenAIChat:      openaichat.New(),
 		conversation.OpenAIResponses: openairesponses.New(),
 		conversation.Gemini:          gemini.New(),
+
+		conversation.GeminiInteractions: geminiinteractions.New(),
 	}
 }

@@ -188,7 +188,7 @@ func checkMonotone(r *rapid.T, exchange *pipeline.Exchange) {
 }
 
 func drawSession(r *rapid.T) sessiontest.Options {
-	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini}
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses, conversation.Gemini, conversation.GeminiInteractions}
 	flag := func(name string) bool { return rapid.Bool().Draw(r, name) }
 	format := rapid.SampledFrom(formats).Draw(r, "format")
 	model := ""

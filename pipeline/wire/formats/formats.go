@@ -9,13 +9,14 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/gemini"
+	"palimpsest/pipeline/wire/geminiinteractions"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
-// All returns the codec of each format.
+// All returns the codec of each format. The paths of Interactions begin as those of Gemini, so it comes first.
 func All() []wire.Codec {
-	return []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New(), gemini.New()}
+	return []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New(), geminiinteractions.New(), gemini.New()}
 }
 
 // Default returns the codec of the most common format. A client of unknown format gets its errors in it.

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -185,23 +184,7 @@ func outputOf(response json.RawMessage) output {
 		}
 	}
 	if members != 1 || found.member == "" {
-		return output{text: sorted(response)}
+		return output{text: wire.Sorted(response)}
 	}
 	return found
-}
-
-// sorted returns a JSON value with its keys in order and without white space, so that a response reads the same
-// in whatever order a client sends its members.
-func sorted(raw json.RawMessage) string {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	if decoder.Decode(&value) != nil {
-		return string(raw)
-	}
-	encoded, err := wire.EncodeBody(value)
-	if err != nil {
-		return string(raw)
-	}
-	return string(encoded)
 }

@@ -223,7 +223,7 @@ func requests() []wiretest.Request {
 func faults() []wiretest.Fault {
 	return []wiretest.Fault{
 		{Name: "no input", Body: `{"messages":[]}`, Error: "input: missing"},
-		{Name: "input is an object", Body: `{"input":{}}`, Error: "input: expected an array"},
+		{Name: "input is an object", Body: `{"input":{}}`, Error: "input: expected a string or an array"},
 		{Name: "model", Body: `{"model":{},"input":[]}`, Error: "model: expected a string"},
 		{Name: "stream", Body: `{"stream":"true","input":[]}`, Error: "stream: expected true or false"},
 		{Name: "max_output_tokens", Body: `{"max_output_tokens":[],"input":[]}`, Error: "max_output_tokens: expected a whole number"},

@@ -12,9 +12,9 @@ func (Codec) Traits() wire.Traits {
 	}
 }
 
-// Recognize implements wire.Codec. No other format has an input.
+// Recognize implements wire.Codec.
 func (Codec) Recognize(hints wire.Hints) int {
-	if hints.Has("input") {
+	if hints.Has("input") && !hints.IsInteraction() {
 		return wire.Certain
 	}
 	return 0

@@ -106,7 +106,7 @@ func (o Options) withDefaults() Options {
 		o.Model = "gpt-4.1"
 	case conversation.OpenAIResponses:
 		o.Model = "gpt-5.1-codex"
-	case conversation.Gemini:
+	case conversation.Gemini, conversation.GeminiInteractions:
 		o.Model = "gemini-3-pro-preview"
 	default:
 		o.Model = "claude-sonnet-4-5"

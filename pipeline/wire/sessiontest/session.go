@@ -50,6 +50,9 @@ func Generate(seed uint64, options Options) *Session {
 	case conversation.Gemini:
 		s.list = "contents"
 		s.writeGemini(plan)
+	case conversation.GeminiInteractions:
+		s.list = "input"
+		s.writeInteractions(plan)
 	default:
 		s.writeAnthropic(plan)
 	}
