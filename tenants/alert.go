@@ -18,7 +18,10 @@ type AlertRule string
 const (
 	AlertBudget       AlertRule = "budget"       // a key, a member, a project or the workspace has used 50, 80 or 100 % of a budget
 	AlertProviderKey  AlertRule = "provider_key" // a provider refuses a stored key
+	AlertSpendJump    AlertRule = "spend_jump"   // a day costs much more than usual
 	AlertErrorRate    AlertRule = "error_rate"   // many requests fail
+	AlertSlow         AlertRule = "slow"         // a model's answers take long
+	AlertHeldUp       AlertRule = "held_up"      // many prompts stay above their target
 	AlertCompaction   AlertRule = "compaction"   // compaction has cost more than it saved
 	AlertAccess       AlertRule = "access"       // a new member, API key or provider key
 	AlertInstallation AlertRule = "installation" // a part of the installation fails or is late; operators only
@@ -29,7 +32,7 @@ const (
 
 // AlertRules returns the rules that a channel can subscribe to.
 func AlertRules() []AlertRule {
-	return []AlertRule{AlertBudget, AlertProviderKey, AlertErrorRate, AlertCompaction, AlertAccess, AlertInstallation}
+	return []AlertRule{AlertBudget, AlertSpendJump, AlertProviderKey, AlertErrorRate, AlertSlow, AlertHeldUp, AlertCompaction, AlertAccess, AlertInstallation}
 }
 
 // AlertKind is the transport of a channel.
@@ -136,6 +139,13 @@ type Alert struct {
 	Path    string // of the page that shows more
 }
 
+// HeldUp counts requests whose prompt was compressed or should have been.
+type HeldUp struct {
+	Concerned int64 // all of them
+	Held      int64 // sent above their target
+	Unstored  int64 // part of Held: the originals were not stored, or compression failed
+}
+
 const (
 	// AlertAgain is the pause before an ongoing problem causes another alert.
 	AlertAgain = 24 * time.Hour
@@ -218,10 +228,15 @@ type AlertSettings struct {
 	QuietTo      int    // end of the quiet hours; equal to QuietFrom for none
 	TimeZone     string // time zone of both, from the IANA time zone database
 	ErrorPercent int    // share of failing requests that causes an alert
+	SpendPercent int    // a day's spend that causes an alert, as a share of a usual day's
+	SlowSeconds  int    // time of the slowest 5 % of a model's answers that causes an alert
+	HeldPercent  int    // share of prompts above their target that causes an alert
 }
 
 // DefaultAlertSettings are the settings of a workspace that has not set its own: no quiet hours.
-func DefaultAlertSettings() AlertSettings { return AlertSettings{TimeZone: "UTC", ErrorPercent: 25} }
+func DefaultAlertSettings() AlertSettings {
+	return AlertSettings{TimeZone: "UTC", ErrorPercent: 25, SpendPercent: 300, SlowSeconds: 120, HeldPercent: 25}
+}
 
 // Validate returns an Invalid for invalid settings.
 func (s AlertSettings) Validate() error {
@@ -236,8 +251,13 @@ func (s AlertSettings) Validate() error {
 	if _, err := time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "" || s.TimeZone == "Local" {
 		return Invalid{Field: "time_zone", Message: "is not a time zone such as Europe/Berlin or UTC"}
 	}
-	if s.ErrorPercent < 1 || s.ErrorPercent > 100 {
-		return Invalid{Field: "error_percent", Message: "must be a whole number from 1 to 100"}
+	for _, field := range []struct {
+		name             string
+		value, low, high int
+	}{{"error_percent", s.ErrorPercent, 1, 100}, {"spend_percent", s.SpendPercent, 110, 10_000}, {"slow_seconds", s.SlowSeconds, 1, 3600}, {"held_percent", s.HeldPercent, 1, 100}} {
+		if field.value < field.low || field.value > field.high {
+			return Invalid{Field: field.name, Message: fmt.Sprintf("must be a whole number from %d to %d", field.low, field.high)}
+		}
 	}
 	return nil
 }
@@ -270,7 +290,10 @@ func (s AlertSettings) Fields() Fields {
 	if s.QuietFrom != s.QuietTo {
 		quiet = ClockTime(s.QuietFrom) + " to " + ClockTime(s.QuietTo)
 	}
-	return Fields{"quiet_hours": quiet, "time_zone": s.TimeZone, "error_percent": strconv.Itoa(s.ErrorPercent)}
+	return Fields{
+		"quiet_hours": quiet, "time_zone": s.TimeZone, "error_percent": strconv.Itoa(s.ErrorPercent),
+		"spend_percent": strconv.Itoa(s.SpendPercent), "slow_seconds": strconv.Itoa(s.SlowSeconds), "held_percent": strconv.Itoa(s.HeldPercent),
+	}
 }
 
 // ClockTime formats minutes after midnight as a time of day, such as 22:30.

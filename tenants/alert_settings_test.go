@@ -47,7 +47,7 @@ func moment(t *testing.T, text string) time.Time {
 
 func TestAlertSettingsNameTheFieldThatIsWrong(t *testing.T) {
 	t.Parallel()
-	good := tenants.AlertSettings{QuietFrom: 1, QuietTo: 2, TimeZone: "UTC", ErrorPercent: 100}
+	good := tenants.AlertSettings{QuietFrom: 1, QuietTo: 2, TimeZone: "UTC", ErrorPercent: 100, SpendPercent: 110, SlowSeconds: 1, HeldPercent: 1}
 	if err := errors.Join(good.Validate(), tenants.DefaultAlertSettings().Validate()); err != nil {
 		t.Error(err)
 	}
@@ -56,6 +56,9 @@ func TestAlertSettingsNameTheFieldThatIsWrong(t *testing.T) {
 		"quiet_to":      func(s *tenants.AlertSettings) { s.QuietTo = tenants.ParseClockTime("soon") },
 		"time_zone":     func(s *tenants.AlertSettings) { s.TimeZone = "Local" },
 		"error_percent": func(s *tenants.AlertSettings) { s.ErrorPercent = 0 },
+		"spend_percent": func(s *tenants.AlertSettings) { s.SpendPercent = 109 },
+		"slow_seconds":  func(s *tenants.AlertSettings) { s.SlowSeconds = 3601 },
+		"held_percent":  func(s *tenants.AlertSettings) { s.HeldPercent = 101 },
 	} {
 		bad := good
 		change(&bad)

@@ -26,6 +26,9 @@ type UsageFilter struct {
 func (f UsageFilter) SeenBy(person uuid.UUID, may func(Permission) bool) UsageFilter {
 	if !may(ReadSpend) {
 		f.Member = person
+		if person == uuid.Nil {
+			f.Member = uuid.Max // an API key without a person: nothing, rather than everything
+		}
 	}
 	return f
 }
@@ -205,9 +208,6 @@ func (d Dimension) Tag() string {
 	}
 	return ""
 }
-
-// IsPersonal reports whether the rows of a dimension show individual people's spend.
-func (d Dimension) IsPersonal() bool { return d == ByMember || d.Tag() != "" }
 
 // UsageRow is the part of a workspace's usage with one value of a dimension.
 type UsageRow struct {

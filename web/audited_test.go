@@ -105,7 +105,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /settings/limits":        {path: "/settings/limits", typed: []string{"limit_model", "ours-1", "output_tokens", "4000"}, action: tenants.ModelLimitsSet},
 		"POST /settings/limits/remove": {path: "/settings/limits/remove", typed: []string{"model", "ours-1", "provider_key_id", "00000000-0000-0000-0000-000000000000"}, action: tenants.ModelLimitsSet},
 		"POST /settings/retention":     {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
-		"POST /settings/alerts": {path: "/settings/alerts", typed: []string{"quiet_from", "22:00", "quiet_to", "07:00", "time_zone", "Europe/Berlin", "error_percent", "30"},
+		"POST /settings/alerts": {path: "/settings/alerts", typed: []string{"quiet_from", "22:00", "quiet_to", "07:00", "time_zone", "Europe/Berlin", "error_percent", "30", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"},
 			action: tenants.AlertsSaved},
 		"POST /settings/alerts/channels": {path: "/settings/alerts/channels", typed: []string{"kind", "slack", "name", "ops", "url", providerURL, "rules", "budget", "on", "yes"},
 			action: tenants.AlertChannelAdded},

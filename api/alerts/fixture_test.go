@@ -107,6 +107,16 @@ func (b *bundle) pass(t *testing.T) {
 	}
 }
 
+// settings saves the default settings with a change.
+func (b *bundle) settings(t *testing.T, change func(*tenants.AlertSettings)) {
+	t.Helper()
+	settings := tenants.DefaultAlertSettings()
+	change(&settings)
+	if err := b.SaveSettings(t.Context(), b.owner.Workspace.ID, settings); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // deliveries returns all deliveries, the oldest first.
 func (b *bundle) deliveries(t *testing.T) []tenants.AlertDelivery {
 	t.Helper()

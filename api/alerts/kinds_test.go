@@ -115,7 +115,8 @@ func TestChangesAreAuditedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	b, receiver := setup(t), receive(t)
 	channel, secret := b.webhook(t, receiver.URL+"/token-in-the-path", tenants.AlertBudget)
-	settings := tenants.AlertSettings{QuietFrom: 1, QuietTo: 2, TimeZone: "UTC", ErrorPercent: 10}
+	settings := tenants.DefaultAlertSettings()
+	settings.QuietFrom, settings.QuietTo, settings.ErrorPercent = 1, 2, 10
 	wanted := tenants.WantedAlertChannel{Name: "renamed", URL: receiver.URL + "/another-token", Rules: []tenants.AlertRule{tenants.AlertErrorRate}}
 	err := errors.Join(b.Change(t.Context(), b.owner, channel.ID, wanted), b.SaveSettings(t.Context(), b.owner.Workspace.ID, settings), b.Remove(t.Context(), b.owner, channel.ID))
 	if err != nil {

@@ -62,10 +62,16 @@ func (l ruleCheck) look(ctx context.Context) error {
 	switch l.rule {
 	case tenants.AlertBudget:
 		return l.budgets(ctx)
+	case tenants.AlertSpendJump:
+		return l.spendJump(ctx)
 	case tenants.AlertProviderKey:
 		return l.providerKeys(ctx)
 	case tenants.AlertErrorRate:
 		return l.errorRate(ctx)
+	case tenants.AlertSlow:
+		return l.slow(ctx)
+	case tenants.AlertHeldUp:
+		return l.heldUp(ctx)
 	case tenants.AlertCompaction:
 		return l.compaction(ctx)
 	case tenants.AlertAccess:

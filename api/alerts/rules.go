@@ -22,15 +22,18 @@ const (
 	pathProviders = "/providers"
 	pathRequests  = "/requests"
 	pathOverview  = "/overview"
+	pathAnswers   = "/overview#card-answers"
+	pathSpend     = "/spend"
 	pathMembers   = "/members"
 	pathOperator  = "/operator"
 )
 
 const (
-	errorSpan     = 5 * time.Minute // over which failures are counted
-	leastRequests = 20              // minimum for an alert about their share
-	lossSpan      = 24 * time.Hour  // over which compaction should save money
-	newsSpan      = 24 * time.Hour  // after which a change is no longer new
+	errorSpan     = 5 * time.Minute  // over which failures are counted
+	leastRequests = 20               // minimum for an alert about their share
+	lossSpan      = 24 * time.Hour   // over which compaction should save money
+	recentSpan    = 15 * time.Minute // over which slow answers and prompts above their target are counted
+	newsSpan      = 24 * time.Hour   // after which a change is no longer new
 
 	once = "once" // period of a one-time event
 )

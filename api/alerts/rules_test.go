@@ -161,9 +161,7 @@ func TestErrorRateCountsFiveMinutesAndNeedsRequests(t *testing.T) {
 	b.told(t, "a fifth, and one whose client left")
 	several(1, http.StatusInternalServerError, "main")
 	b.told(t, "5 of 21")
-	if err := b.SaveSettings(t.Context(), b.owner.Workspace.ID, tenants.AlertSettings{TimeZone: "UTC", ErrorPercent: 23}); err != nil {
-		t.Fatal(err)
-	}
+	b.settings(t, func(s *tenants.AlertSettings) { s.ErrorPercent = 23 })
 	b.told(t, "5 of 21 where 23 % are too many", "23 % of requests fail")
 }
 
@@ -322,9 +320,7 @@ func TestAlertsOfQuietHoursComeWhenTheyEnd(t *testing.T) {
 	b, receiver := setup(t), receive(t)
 	b.webhook(t, receiver.URL, tenants.AlertInstallation)
 	b.now = time.Date(2026, 1, 15, 22, 30, 0, 0, time.UTC)
-	if err := b.SaveSettings(t.Context(), b.owner.Workspace.ID, tenants.AlertSettings{QuietFrom: 22 * 60, QuietTo: 7 * 60, TimeZone: "Europe/Berlin", ErrorPercent: 25}); err != nil {
-		t.Fatal(err)
-	}
+	b.settings(t, func(s *tenants.AlertSettings) { s.QuietFrom, s.QuietTo, s.TimeZone = 22*60, 7*60, "Europe/Berlin" })
 	delivery, morning := b.raised(t), time.Date(2026, 1, 16, 6, 0, 0, 0, time.UTC)
 	if !delivery.Until.Equal(morning.Add(alerts.GiveUpAfter)) {
 		t.Errorf("it is tried until %s, want a day from %s on", delivery.Until, morning)

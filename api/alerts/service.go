@@ -60,6 +60,7 @@ type Alerts interface {
 
 	// Sources of the rules, beside keys and usage
 	RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error)
+	HeldUp(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (tenants.HeldUp, error)
 	UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
 }

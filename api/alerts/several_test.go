@@ -140,9 +140,7 @@ func TestErrorRateIsExact(t *testing.T) {
 		b.told(t, "none fails", want...)
 		b.advance(25 * time.Hour)
 		known.exchanges, known.failed = c.exchanges, c.failed
-		if err := b.SaveSettings(t.Context(), b.owner.Workspace.ID, tenants.AlertSettings{TimeZone: "UTC", ErrorPercent: c.percent}); err != nil {
-			t.Fatal(err)
-		}
+		b.settings(t, func(s *tenants.AlertSettings) { s.ErrorPercent = c.percent })
 		if c.title != "" {
 			want = append(want, c.title)
 		}

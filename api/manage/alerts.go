@@ -44,6 +44,9 @@ type newAlerts struct {
 	QuietTo      *string `json:"quiet_to"`
 	TimeZone     *string `json:"time_zone"`
 	ErrorPercent *int    `json:"error_percent"`
+	SpendPercent *int    `json:"spend_percent"`
+	SlowSeconds  *int    `json:"slow_seconds"`
+	HeldPercent  *int    `json:"held_percent"`
 }
 
 // apply returns settings as they are after the change.
@@ -56,6 +59,9 @@ func (n newAlerts) apply(settings tenants.AlertSettings) tenants.AlertSettings {
 	}
 	set(&settings.TimeZone, n.TimeZone)
 	set(&settings.ErrorPercent, n.ErrorPercent)
+	set(&settings.SpendPercent, n.SpendPercent)
+	set(&settings.SlowSeconds, n.SlowSeconds)
+	set(&settings.HeldPercent, n.HeldPercent)
 	return settings
 }
 
@@ -123,6 +129,9 @@ type alertsJSON struct {
 	QuietTo      string             `json:"quiet_to"`
 	TimeZone     string             `json:"time_zone"`
 	ErrorPercent int                `json:"error_percent"`
+	SpendPercent int                `json:"spend_percent"`
+	SlowSeconds  int                `json:"slow_seconds"`
+	HeldPercent  int                `json:"held_percent"`
 	Channels     []alertChannelJSON `json:"channels"`
 }
 
@@ -146,7 +155,7 @@ func (h alertHandler) alertsOf(ctx context.Context, workspace tenants.WorkspaceI
 	settings, channels := found.Settings, found.Channels
 	alerts := alertsJSON{
 		QuietFrom: tenants.ClockTime(settings.QuietFrom), QuietTo: tenants.ClockTime(settings.QuietTo), TimeZone: settings.TimeZone,
-		ErrorPercent: settings.ErrorPercent, Channels: make([]alertChannelJSON, len(channels)),
+		ErrorPercent: settings.ErrorPercent, SpendPercent: settings.SpendPercent, SlowSeconds: settings.SlowSeconds, HeldPercent: settings.HeldPercent, Channels: make([]alertChannelJSON, len(channels)),
 	}
 	for i, channel := range channels {
 		alerts.Channels[i] = alertChannelJSON{

@@ -32,19 +32,22 @@ func TestAlertsAreReadAndSetWithoutSecrets(t *testing.T) {
 		QuietTo      string `json:"quiet_to"`
 		TimeZone     string `json:"time_zone"`
 		ErrorPercent int    `json:"error_percent"`
+		SpendPercent int    `json:"spend_percent"`
+		SlowSeconds  int    `json:"slow_seconds"`
+		HeldPercent  int    `json:"held_percent"`
 		Channels     []struct {
 			Name string `json:"name"`
 			Host string `json:"host"`
 		} `json:"channels"`
 	}
-	answer := a.send(t, http.MethodPut, "/alerts", `{"quiet_from":"22:00","quiet_to":"06:30","time_zone":"Europe/Berlin"}`)
+	answer := a.send(t, http.MethodPut, "/alerts", `{"quiet_from":"22:00","quiet_to":"06:30","time_zone":"Europe/Berlin","slow_seconds":30,"held_percent":50}`)
 	answer.want(t, http.StatusOK)
 	var got settings
-	if err := json.Unmarshal(answer.body, &got); err != nil || got.QuietFrom != "22:00" || got.QuietTo != "06:30" || got.TimeZone != "Europe/Berlin" || got.ErrorPercent != 25 ||
+	if err := json.Unmarshal(answer.body, &got); err != nil || got.QuietFrom != "22:00" || got.QuietTo != "06:30" || got.TimeZone != "Europe/Berlin" || got.ErrorPercent != 25 || got.SpendPercent != 300 || got.SlowSeconds != 30 || got.HeldPercent != 50 ||
 		len(got.Channels) != 1 || got.Channels[0].Host != "example.com" || strings.Contains(string(answer.body), "canary") {
 		t.Errorf("answer %s, %v", answer.body, err)
 	}
-	for field, body := range map[string]string{"quiet_from": `{"quiet_from":"late"}`, "error_percent": `{"error_percent":101}`, "time_zone": `{"time_zone":"Mars"}`} {
+	for field, body := range map[string]string{"quiet_from": `{"quiet_from":"late"}`, "error_percent": `{"error_percent":101}`, "spend_percent": `{"spend_percent":1}`, "slow_seconds": `{"slow_seconds":0}`, "held_percent": `{"held_percent":0}`, "time_zone": `{"time_zone":"Mars"}`} {
 		answer := a.send(t, http.MethodPut, "/alerts", body)
 		answer.want(t, http.StatusUnprocessableEntity)
 		if !strings.Contains(string(answer.body), `"`+field+`"`) {

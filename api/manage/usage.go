@@ -76,8 +76,8 @@ type usageAnswer struct {
 }
 
 // money adds the missed savings in a span of time to an answer, and advice based on the last days.
-func (h usageHandler) money(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, answer *usageAnswer) error {
-	asked, err := h.usage.Balance(ctx, workspace, filter)
+func (h usageHandler) money(ctx context.Context, who caller, filter tenants.UsageFilter, answer *usageAnswer) error {
+	asked, err := h.usage.Balance(ctx, who.workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (h usageHandler) money(ctx context.Context, workspace tenants.WorkspaceID, 
 		answer.Misses[i] = missesJSON{Cause: misses.Cause, Requests: misses.Count, Tokens: misses.Tokens}
 	}
 	now := h.now()
-	lately := tenants.UsageFilter{From: now.Add(-cost.AdviceSpan), To: now}.Aligned()
-	recent, err := h.usage.Balance(ctx, workspace, lately)
+	lately := tenants.UsageFilter{From: now.Add(-cost.AdviceSpan), To: now}.SeenBy(who.person(), who.may).Aligned()
+	recent, err := h.usage.Balance(ctx, who.workspace, lately)
 	if err != nil {
 		return err
 	}
@@ -121,9 +121,7 @@ func (h usageHandler) getUsage(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if by.IsPersonal() || filter.Member != uuid.Nil {
-		filter = filter.SeenBy(who.person(), who.may)
-	}
+	filter = filter.SeenBy(who.person(), who.may)
 	ctx := c.Request().Context()
 	rows, err := h.usage.Usage(ctx, who.workspace, by, filter)
 	if err != nil {
@@ -133,7 +131,7 @@ func (h usageHandler) getUsage(c echo.Context, who caller) error {
 	for i := range rows {
 		answer.Data[i] = usageOf(&rows[i])
 	}
-	if err := h.money(ctx, who.workspace, filter, &answer); err != nil {
+	if err := h.money(ctx, who, filter, &answer); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)

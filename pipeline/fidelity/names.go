@@ -56,6 +56,16 @@ func (n *Names) TakenUp(from, to int) []string {
 	return taken
 }
 
+// Newest returns the newest message before one that has an identifier, or -1.
+func (n *Names) Newest(name string, before int) int {
+	for i := before - 1; i >= 0; i-- {
+		if slices.Contains(n.All[i], name) {
+			return i
+		}
+	}
+	return -1
+}
+
 // Held returns how many identifiers messages in [from, to) reuse from earlier ones, and how many
 // of these a prompt has.
 func (n *Names) Held(from, to int, has func(name string) bool) (held, of int) {

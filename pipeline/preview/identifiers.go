@@ -45,6 +45,7 @@ type Identifiers struct {
 	Sessions int // replayed
 	TakenUp  int
 	Held     []int // with each config
+	Again    []int // messages that the model would have to get again, with each config
 }
 
 // Identifiers compares configs on the newest of the picked sessions whose text may be read. It
@@ -52,7 +53,7 @@ type Identifiers struct {
 func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
 	saves, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil || saves.found.IsSample {
-		return Identifiers{Held: make([]int, len(configs))}, err
+		return none(len(configs)), err
 	}
 	within, cancel := context.WithTimeout(ctx, texts.Within)
 	defer cancel()
@@ -61,6 +62,11 @@ func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID
 		err = nil // the rest took too long
 	}
 	return found, err
+}
+
+// none returns the result of some configs without a session.
+func none(configs int) Identifiers {
+	return Identifiers{Held: make([]int, configs), Again: make([]int, configs)}
 }
 
 // identifiers adds up the sessions. On a timeout it returns the finished ones with the error.
@@ -89,12 +95,13 @@ func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID
 		})
 	}
 	err = group.Wait()
-	sum := Identifiers{Held: make([]int, len(configs))}
+	sum := none(len(configs))
 	for _, one := range each {
 		sum.Sessions += one.Sessions
 		sum.TakenUp += one.TakenUp
 		for i, held := range one.Held {
 			sum.Held[i] += held
+			sum.Again[i] += one.Again[i]
 		}
 	}
 	return sum, err
@@ -165,14 +172,14 @@ func (p *Preview) replay(ctx context.Context, recorded *session.Recorded, messag
 	found := Identifiers{Sessions: 1}
 	for i, config := range configs {
 		if same := slices.IndexFunc(configs[:i], func(other pipeline.Config) bool { return reflect.DeepEqual(config, other) }); same >= 0 {
-			found.Held = append(found.Held, found.Held[same])
+			found.Held, found.Again = append(found.Held, found.Held[same]), append(found.Again, found.Again[same])
 			continue
 		}
 		ran, err := laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter.Message), messages).run(ctx)
 		if err != nil {
 			return Identifiers{}, err
 		}
-		found.TakenUp, found.Held = ran.TakenUp, append(found.Held, ran.Held)
+		found.TakenUp, found.Held, found.Again = ran.TakenUp, append(found.Held, ran.Held), append(found.Again, ran.Again)
 	}
 	return found, nil
 }

@@ -94,7 +94,7 @@ func TestALowTargetLosesANameThatALaterTurnUses(t *testing.T) {
 	picked := session.Selection{Newest: preview.Newest}
 
 	found, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.95), settings(0.95), settings(0.4), settings(0.95))
-	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}}); err != nil || !reflect.DeepEqual(found, want) {
+	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}, Again: []int{0, 10, 0}}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
 	same, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4), settings(0.4))

@@ -34,6 +34,9 @@ type lane struct {
 	heat       session.CacheState
 	sent       int // size of the last prompt as compressed
 	received   int // and as the client sent it
+
+	got   map[int]bool // messages that the model got again since the last compaction
+	gotIn int          // number of compactions until then
 }
 
 // talk is the messages of a lane with the functions to read and count them.
@@ -127,11 +130,30 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 			return Session{}, err
 		}
 		if l.names != nil {
-			held, of := l.names.Held(sent.Position, l.next(i), holds(exchange))
-			figures.Held, figures.TakenUp = figures.Held+held, figures.TakenUp+of
+			l.needs(exchange, sent.Position, l.next(i), &figures)
 		}
 	}
 	return figures, nil
+}
+
+// needs counts the identifiers that messages after a prompt reuse, those that the prompt has, and the
+// newest messages with the others.
+func (l *lane) needs(exchange *pipeline.Exchange, from, to int, figures *Session) {
+	if l.got == nil || figures.Epochs != l.gotIn {
+		l.got, l.gotIn = map[int]bool{}, figures.Epochs
+	}
+	has := holds(exchange)
+	for _, name := range l.names.TakenUp(from, to) {
+		figures.TakenUp++
+		if has(name) {
+			figures.Held++
+			continue
+		}
+		if message := l.names.Newest(name, from); !l.got[message] {
+			l.got[message] = true
+			figures.Again++
+		}
+	}
 }
 
 // next returns how many messages the client's next request has, or those of request i if the next

@@ -74,8 +74,9 @@ type Session struct {
 	FullBefore, FullSent int
 
 	// How many identifiers its turns reuse from earlier ones, and how many of these the prompts
-	// before contained. Only a replay of the originals sets them.
-	TakenUp, Held int
+	// before contained. Again is how many messages the model would have to get again for the others,
+	// each once between compactions. Only a replay of the originals sets them.
+	TakenUp, Held, Again int
 }
 
 // each returns the result of a config on each of the recorded conversations, some at the same time.

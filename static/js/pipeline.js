@@ -82,7 +82,6 @@
     $('[data-module]', form).value = name;
     $$('[data-discard]', form).forEach(discard => { discard.href = link.dataset.path; });
     history.replaceState(history.state, '', link.dataset.path);
-    document.dispatchEvent(new Event('palimpsest:shown'));
   };
 
   // The draft is what is typed and not saved: the settings that differ, and the order of the
@@ -181,8 +180,12 @@
         tell(target);
       }
     }, true);
-    const chosen = $('[data-step][aria-current]', form), column = $('[data-steps]', form);
-    column.scrollLeft = chosen.offsetLeft - column.offsetLeft - (column.clientWidth - chosen.offsetWidth) / 2; // on a phone they stand side by side
+    const center = () => { // on a phone they stand side by side
+      const chosen = $('[data-step][aria-current]', form), column = $('[data-steps]', form);
+      column.scrollLeft = chosen.offsetLeft - column.offsetLeft - (column.clientWidth - chosen.offsetWidth) / 2;
+    };
+    $('[data-advanced]', form).addEventListener('toggle', center);
+    center();
     const unfold = () => { // what a link leads to is not left folded away
       const named = location.hash && document.getElementById(location.hash.slice(1)), folded = named && named.closest('[data-advanced]');
       if (!folded || folded.open) return;

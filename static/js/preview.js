@@ -1,20 +1,40 @@
 // Asks for the preview of a pipeline again whenever something of it is changed, and has
 // its figures downloaded. What stands there is grayed until the answer is there; an
 // older answer never replaces a newer one. Where none comes, the card says so and can be
-// asked again.
+// asked again. The rows that need the text of sessions take longer, and follow by themselves.
 (() => {
   'use strict';
   const pause = 120; // milliseconds without a change
   const patience = 60000; // milliseconds until an answer is given up
-  let asked = 0;
+  let newest = new AbortController(); // ends the older questions
+
+  // Posts the form; the answer is null if there is none, or a newer question.
+  const post = (address, form, signal) => fetch(address, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: AbortSignal.any([signal, AbortSignal.timeout(patience)]) })
+    .then(answer => (answer.ok && !answer.redirected || answer.status === 422 ? answer.text() : null)).catch(() => null);
+
+  const addDetails = async (card, form, says, signal) => {
+    const rows = card.querySelector('[data-details]');
+    if (!rows) return;
+    const text = await post(rows.dataset.details, form, signal);
+    if (signal.aborted || !rows.isConnected) return;
+    if (text === null) {
+      rows.querySelectorAll('.sk').forEach(room => room.replaceWith('–'));
+      rows.querySelector('.basis td').textContent = 'The last two rows did not load.';
+      return;
+    }
+    rows.outerHTML = text;
+    const remembers = card.querySelector('[data-remembers]')?.dataset.remembers;
+    if (says && remembers) says.textContent += ` ${remembers}`;
+  };
 
   const ask = async card => {
-    const number = ++asked;
+    newest.abort();
+    newest = new AbortController();
+    const { signal } = newest;
     card.classList.add('stale');
     const form = card.closest('form');
-    const text = await fetch(card.dataset.preview, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: AbortSignal.timeout(patience) })
-      .then(answer => (answer.ok && !answer.redirected || answer.status === 422 ? answer.text() : null)).catch(() => null);
-    if (number !== asked || !card.isConnected) return;
+    const text = await post(card.dataset.preview, form, signal);
+    if (signal.aborted || !card.isConnected) return;
     const body = card.querySelector('[data-preview-body]');
     if (text !== null) {
       body.innerHTML = text;
@@ -24,6 +44,7 @@
     card.classList.remove('stale');
     const says = form.querySelector('[data-says]'); // beside the button that saves
     if (says) says.textContent = body.querySelector('[data-consequence]')?.textContent ?? '';
+    addDetails(card, form, says, signal);
   };
 
   let waiting = 0;
@@ -47,11 +68,9 @@
   document.addEventListener('submit', event => { if (event.submitter?.dataset.download !== undefined) event.stopPropagation(); }, true);
 
   const begin = () => document.querySelectorAll('[data-preview]:not([data-asked])').forEach(card => {
-    if (card.closest('[hidden]')) return; // asked for once it is shown
     card.dataset.asked = '';
     ask(card);
   });
   document.addEventListener('htmx:after:swap', begin);
-  document.addEventListener('palimpsest:shown', begin);
   begin();
 })();

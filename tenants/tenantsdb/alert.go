@@ -107,10 +107,13 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.Worksp
 		if err != nil || before == settings {
 			return err
 		}
-		err = tx.Exec(`INSERT INTO alert_settings (workspace_id, quiet_from, quiet_to, time_zone, error_percent) VALUES (?, ?, ?, ?, ?)
+		err = tx.Exec(`INSERT INTO alert_settings (workspace_id, quiet_from, quiet_to, time_zone, error_percent, spend_percent, slow_seconds, held_percent)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id) DO UPDATE SET quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
-				time_zone = excluded.time_zone, error_percent = excluded.error_percent`,
-			workspace, settings.QuietFrom, settings.QuietTo, settings.TimeZone, settings.ErrorPercent).Error
+				time_zone = excluded.time_zone, error_percent = excluded.error_percent,
+				spend_percent = excluded.spend_percent, slow_seconds = excluded.slow_seconds, held_percent = excluded.held_percent`,
+			workspace, settings.QuietFrom, settings.QuietTo, settings.TimeZone, settings.ErrorPercent,
+			settings.SpendPercent, settings.SlowSeconds, settings.HeldPercent).Error
 		if err != nil {
 			return err
 		}
@@ -122,9 +125,12 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.Worksp
 // findAlertSettings returns a workspace's settings, or the defaults in its own time zone.
 func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var rows []tenants.AlertSettings
-	err := tx.Raw(`SELECT coalesce(s.quiet_from, 0) AS quiet_from, coalesce(s.quiet_to, 0) AS quiet_to, coalesce(s.time_zone, w.time_zone) AS time_zone, coalesce(s.error_percent, ?) AS error_percent
+	usual := tenants.DefaultAlertSettings()
+	err := tx.Raw(`SELECT coalesce(s.quiet_from, 0) AS quiet_from, coalesce(s.quiet_to, 0) AS quiet_to, coalesce(s.time_zone, w.time_zone) AS time_zone,
+			coalesce(s.error_percent, ?) AS error_percent, coalesce(s.spend_percent, ?) AS spend_percent,
+			coalesce(s.slow_seconds, ?) AS slow_seconds, coalesce(s.held_percent, ?) AS held_percent
 		FROM workspaces w LEFT JOIN alert_settings s ON s.workspace_id = w.workspace_id WHERE w.workspace_id = ?`,
-		tenants.DefaultAlertSettings().ErrorPercent, workspace).Scan(&rows).Error
+		usual.ErrorPercent, usual.SpendPercent, usual.SlowSeconds, usual.HeldPercent, workspace).Scan(&rows).Error
 	return batchdb.First(rows, err, tenants.ErrNotFound)
 }
 
@@ -240,6 +246,23 @@ func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.Workspace
 			WHERE workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND class NOT IN ('summary', 'embedding')`, workspace, since, since).Scan(&row).Error
 	})
 	return row.Exchanges, row.Failures, batchdb.Wrapf(err, "recent failures of workspace %s", workspace)
+}
+
+// sqlHeldUp counts exchanges that compression concerned: with a projection, or above their target without one.
+const sqlHeldUp = `
+	SELECT count(*) FILTER (WHERE projection > 0 OR above OR unstored) AS concerned,
+		count(*) FILTER (WHERE above OR unstored) AS held, count(*) FILTER (WHERE unstored) AS unstored
+	FROM (SELECT projection, compression = 'unreachable' AS above, coalesce(report @> '{"events": [{"module": "ipc", "type": "failed"}]}'
+			OR report @> '{"events": [{"module": "ipc", "reason": "not_archived"}]}', false) AS unstored
+		FROM exchanges WHERE workspace_id = @workspace AND at >= @since AND id >= first_exchange_id(@since) AND tokens_before > 0) e`
+
+// HeldUp counts a workspace's exchanges since a time whose prompt was compressed or should have been.
+func (db Alerts) HeldUp(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (tenants.HeldUp, error) {
+	var held tenants.HeldUp
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(sqlHeldUp, map[string]any{"workspace": workspace, "since": since}).Scan(&held).Error
+	})
+	return held, batchdb.Wrapf(err, "prompts of workspace %s that stayed above their target", workspace)
 }
 
 // maxNews bounds the changes read at once.

@@ -24,7 +24,6 @@ const sqlAnswered = `
 
 // Answers implements tenants.UsageReader.
 func (db Usage) Answers(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (all tenants.Answered, parts []tenants.Answered, err error) {
-	filter = filter.Aligned()
 	var rows []struct {
 		Provider, Model     string
 		Requests, Failed    int64

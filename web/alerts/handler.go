@@ -37,7 +37,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 
 // Save saves the settings.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
-	typed := typedSettings{From: c.FormValue("quiet_from"), To: c.FormValue("quiet_to"), Zone: c.FormValue("time_zone"), Percent: c.FormValue("error_percent")}
+	typed := typedSettings{From: c.FormValue("quiet_from"), To: c.FormValue("quiet_to"), Zone: c.FormValue("time_zone"), Percent: c.FormValue("error_percent"), Spend: c.FormValue("spend_percent"), Slow: c.FormValue("slow_seconds"), Held: c.FormValue("held_percent")}
 	err := h.service.SaveSettings(c.Request().Context(), who.Workspace.ID, typed.settings())
 	return h.done(c, who, "saved", err, func(m *model) error {
 		m.settings(typed, err)
@@ -168,7 +168,7 @@ func readForm(c echo.Context) tenants.WantedAlertChannel {
 }
 
 // typedSettings is the input for the settings.
-type typedSettings struct{ From, To, Zone, Percent string }
+type typedSettings struct{ From, To, Zone, Percent, Spend, Slow, Held string }
 
 // settings returns the input, with invalid values for unreadable parts, so that they are refused. Empty times
 // mean no quiet hours.
@@ -178,5 +178,8 @@ func (t typedSettings) settings() tenants.AlertSettings {
 		settings.QuietFrom, settings.QuietTo = 0, 0
 	}
 	settings.ErrorPercent, _ = strconv.Atoi(t.Percent)
+	settings.SpendPercent, _ = strconv.Atoi(t.Spend)
+	settings.SlowSeconds, _ = strconv.Atoi(t.Slow)
+	settings.HeldPercent, _ = strconv.Atoi(t.Held)
 	return settings
 }

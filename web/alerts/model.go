@@ -26,7 +26,8 @@ type model struct {
 
 	Created, Secret string // a newly added channel and the secret that signs its webhooks
 
-	From, To, Zone, Percent components.FieldModel
+	From, To, Zone             components.FieldModel
+	Percent, Spend, Slow, Held components.FieldModel // thresholds
 
 	Form *formModel // of a channel, or nil
 }
@@ -34,7 +35,7 @@ type model struct {
 func newModel(found tenants.Alerting, who tenants.Principal, now time.Time) model {
 	m := model{Alerting: found, Who: who, Now: now}
 	set := found.Settings
-	typed := typedSettings{Zone: set.TimeZone, Percent: strconv.Itoa(set.ErrorPercent)}
+	typed := typedSettings{Zone: set.TimeZone, Percent: strconv.Itoa(set.ErrorPercent), Spend: strconv.Itoa(set.SpendPercent), Slow: strconv.Itoa(set.SlowSeconds), Held: strconv.Itoa(set.HeldPercent)}
 	if set.QuietFrom != set.QuietTo {
 		typed.From, typed.To = tenants.ClockTime(set.QuietFrom), tenants.ClockTime(set.QuietTo)
 	}
@@ -48,7 +49,10 @@ func (m *model) settings(typed typedSettings, err error) {
 	m.To = components.FieldModel{Label: "Quiet until", Name: "quiet_to", Value: typed.To, Hint: "Alerts from quiet hours are sent when they end."}
 	m.Zone = components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.Zone, Hint: "Such as Europe/Berlin or UTC."}
 	m.Percent = components.FieldModel{Label: "Failing requests, %", Name: "error_percent", Value: typed.Percent, Hint: "Counted over 5 minutes with at least 20 requests. A lower value alerts sooner."}
-	components.FieldErrors(err, &m.From, &m.To, &m.Zone, &m.Percent)
+	m.Spend = components.FieldModel{Label: "Spend of a day, %", Name: "spend_percent", Value: typed.Spend, Hint: "Of a usual day: the average of the last 7 days, of those with requests. 300 means three times as much."}
+	m.Slow = components.FieldModel{Label: "Slow answers, seconds", Name: "slow_seconds", Value: typed.Slow, Hint: "What 5 % of a model’s answers take or exceed, over 15 minutes with at least 20 answers."}
+	m.Held = components.FieldModel{Label: "Prompts above their target, %", Name: "held_percent", Value: typed.Held, Hint: "Of the long prompts, over 15 minutes with at least 20 of them."}
+	components.FieldErrors(err, &m.From, &m.To, &m.Zone, &m.Percent, &m.Spend, &m.Slow, &m.Held)
 }
 
 // channel returns a channel of the workspace, or tenants.ErrNotFound.
@@ -154,7 +158,10 @@ func ruleWords() map[tenants.AlertRule][2]string {
 	return map[tenants.AlertRule][2]string{
 		tenants.AlertBudget:       {"Budgets", "Of API keys, members, projects and the workspace: at 50, 80 and 100 % of a day or month."},
 		tenants.AlertProviderKey:  {"Provider key rejected", "A provider answers 401 or 403 to a stored key."},
+		tenants.AlertSpendJump:    {"Spend jumps", "Today costs more than the share of a usual day set on this page."},
 		tenants.AlertErrorRate:    {"Requests fail", "When more fail than the share set on this page."},
+		tenants.AlertSlow:         {"Answers are slow", "A model takes longer than the time set on this page."},
+		tenants.AlertHeldUp:       {"Compression is held up", "Long prompts stay above their target, or their originals can’t be stored."},
 		tenants.AlertCompaction:   {"Compaction costs more than it saves", "Over 24 hours."},
 		tenants.AlertAccess:       {"New member or key", "Also new provider keys."},
 		tenants.AlertInstallation: {"Problems of the installation", "The database, the archive or its jobs fail or are late. For operators only."},

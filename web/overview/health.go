@@ -74,7 +74,7 @@ func (m health) words() string {
 	if all.P50 > 0 {
 		text += fmt.Sprintf(". Models take %s (p50) and %s (p95)", took(all.P50), took(all.P95))
 		if m.Totals.Overhead.Measured > 0 {
-			text += ", of which we add " + components.Millis(m.Totals.Overhead.P50) + " ms"
+			text += ", and Palimpsest adds " + components.Millis(m.Totals.Overhead.P50) + " ms"
 		}
 	}
 	return text + "."

@@ -109,7 +109,7 @@ func TestQuietHoursAreInTheWorkspacesTimeZoneAtFirst(t *testing.T) {
 	if got := zone(); got != "Asia/Tokyo" {
 		t.Errorf("nothing is set, and it is %q", got)
 	}
-	owner.Post("/settings/alerts", "quiet_from", "22:00", "quiet_to", "07:30", "time_zone", "Europe/Berlin", "error_percent", "10")
+	owner.Post("/settings/alerts", "quiet_from", "22:00", "quiet_to", "07:30", "time_zone", "Europe/Berlin", "error_percent", "10", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25")
 	if got := zone(); got != "Europe/Berlin" {
 		t.Errorf("set, it is %q", got)
 	}
@@ -131,17 +131,20 @@ func TestInvalidAlertsAreExplained(t *testing.T) {
 		}
 	}
 	for field, values := range map[string][]string{
-		"quiet_from":    {"quiet_from", "late", "quiet_to", "07:00", "time_zone", "UTC", "error_percent", "25"},
-		"quiet_to":      {"quiet_from", "22:00", "time_zone", "UTC", "error_percent", "25"},
-		"time_zone":     {"time_zone", "Mars", "error_percent", "25"},
-		"error_percent": {"time_zone", "UTC", "error_percent", "some"},
+		"quiet_from":    {"quiet_from", "late", "quiet_to", "07:00", "time_zone", "UTC", "error_percent", "25", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"},
+		"quiet_to":      {"quiet_from", "22:00", "time_zone", "UTC", "error_percent", "25", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"},
+		"time_zone":     {"time_zone", "Mars", "error_percent", "25", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"},
+		"error_percent": {"time_zone", "UTC", "error_percent", "some", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"},
+		"spend_percent": {"time_zone", "UTC", "error_percent", "25", "spend_percent", "100", "slow_seconds", "120", "held_percent", "25"},
+		"slow_seconds":  {"time_zone", "UTC", "error_percent", "25", "spend_percent", "300", "slow_seconds", "", "held_percent", "25"},
+		"held_percent":  {"time_zone", "UTC", "error_percent", "25", "spend_percent", "300", "slow_seconds", "120", "held_percent", "101"},
 	} {
 		if page := owner.Post("/settings/alerts", values...); page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
 			t.Errorf("%s: %d: %s", field, page.Status, page.Text("main"))
 		}
 	}
-	if page := owner.Post("/settings/alerts", "quiet_from", "22:00", "quiet_to", "07:30", "time_zone", "Europe/Berlin", "error_percent", "10"); page.Path != "/settings/alerts?done=saved" ||
-		page.Find("#field-quiet_to").AttrOr("value", "") != "07:30" {
+	if page := owner.Post("/settings/alerts", "quiet_from", "22:00", "quiet_to", "07:30", "time_zone", "Europe/Berlin", "error_percent", "10", "spend_percent", "300", "slow_seconds", "120", "held_percent", "25"); page.Path != "/settings/alerts?done=saved" ||
+		page.Find("#field-quiet_to").AttrOr("value", "") != "07:30" || page.Find("#field-spend_percent").AttrOr("value", "") != "300" {
 		t.Errorf("saving led to %s", page.Path)
 	}
 	if page := member.Get("/settings/alerts"); page.Status != http.StatusForbidden {

@@ -3,6 +3,7 @@ package pages_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -167,8 +168,17 @@ func TestSpendIsSeenByThoseWhomItConcerns(t *testing.T) {
 	if rows := usageIn(t, colleague, base, asked); len(rows) != 1 || rows[colleague.User.ID.String()].Cost != "7.407402" {
 		t.Errorf("the API tells a member %+v", rows)
 	}
-	if rows := usageIn(t, colleague, base, "by=tag:team"+march()); len(rows) != 1 || rows[""].Cost != "7.407402" {
-		t.Errorf("the API tells a member of tags %+v", rows)
+	for by, want := range map[string]map[string]string{
+		"tag:team": {"": "7.407402"}, "model": {"gpt-5.6": "7.407402"},
+		"client": {"claude-code": "2.469134", "codex": "4.938268"}, "day": {"2026-03-10": "2.469134", "2026-03-12": "4.938268"},
+	} {
+		told := map[string]string{}
+		for label, row := range usageIn(t, colleague, base, "by="+by+march()) {
+			told[label] = row.Cost
+		}
+		if !maps.Equal(told, want) {
+			t.Errorf("by %s the API tells a member %v, want %v", by, told, want)
+		}
 	}
 	if text := colleague.Get("/spend/statement?month=2026-03").Text("main"); strings.Contains(text, person.Email) || !strings.Contains(text, "Spend of "+colleague.Email+".") {
 		t.Errorf("a member's statement says %q", text)

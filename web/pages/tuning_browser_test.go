@@ -49,7 +49,7 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	person := talkedFive(t)
 	tuningSave(t, person, "", "ipc: {compressTo: 0.25}\n")
 	tab := tuningOpen(t, person, "/pipeline")
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 12 && !document.querySelector('.figures .sk')`)
 
 	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
 	for range 49 { // one step each, as the field has them
@@ -80,6 +80,7 @@ func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
 		`document.querySelector('form[data-tuning][data-ready]') !== null && document.querySelector('[data-savebar]').hidden`
 	all := kept + bar("ipc.preserveTokens 20000 → 9000") + ` && ` + bar("order ipc, patterns → patterns, ipc") + ` && ` + bar("rehydrator off → on")
 	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
+	tab.Click(`[data-advanced] > summary`)
 	tab.Click(`[value="down:ipc"]`)
 	tab.Click(`[data-step="rehydrator"] .sw`)
 	tab.Until(all)
@@ -126,7 +127,7 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 	tabTo(t, tab, `[name="ipc.preserveLastTurns"]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk') && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 12 && !document.querySelector('.figures .sk') && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
 	if stored, _ := saved(t, person); stored.Version != 0 {
 		t.Errorf("version %d was saved", stored.Version)
 	}
@@ -164,7 +165,7 @@ func TestLinkToAnAdvancedSettingUnfoldsIt(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-advanced]:not([open])') !== null`)
-	tab.Go("/pipeline?module=ipc#field-ipc-minClear")
+	tab.Go("/pipeline#field-ipc-minClear")
 	tab.Until(`document.querySelector('[data-advanced]').open && document.getElementById('field-ipc-minClear').checkVisibility()`)
 }
 
@@ -177,6 +178,8 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 
 	// Another module is shown, and nothing that was typed is lost.
 	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
+	tabTo(t, tab, `[data-advanced] > summary`)
+	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tabTo(t, tab, `[data-choose="rehydrator"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tab.Until(`location.search === '?module=rehydrator' && document.querySelector('[data-settings="ipc"]').hidden && !document.querySelector('[data-settings="rehydrator"]').hidden`)
@@ -217,7 +220,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 	for width, theme := range map[int64]string{browsertest.Phone: "dark", browsertest.Desktop: "light"} {
 		tab := browser.Open(t, browsertest.View{URL: person.URL, Theme: theme, Width: width, Cookies: person.Cookies()})
 		tab.OnEveryPage(`const real = window.fetch; window.held = [];
-			window.fetch = (...asked) => String(asked[0]).startsWith('/pipeline/preview') ? new Promise((come, fail) => held.push({come: () => real(...asked).then(come), fail})) : real(...asked)`)
+			window.fetch = (...asked) => String(asked[0]).endsWith('part=1') ? new Promise((come, fail) => held.push({come: () => real(...asked).then(come), fail})) : real(...asked)`)
 		tab.Go("/pipeline")
 		tab.Until(`held.length === 1`)
 		tab.Check(fmt.Sprintf("preview waited for %d", width))
@@ -231,7 +234,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		tab.Until(seen)
 		before := browsertest.Evaluate[string](tab, places)
 		tab.Run(`held[0].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 12 && !document.querySelector('.figures .sk')`)
 		if after := browsertest.Evaluate[string](tab, places); after != before {
 			t.Errorf("at %d px it moves from\n%s to\n%s", width, before, after)
 		}
@@ -244,7 +247,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		tab.Click(`[data-testid="preview-failed"] [data-preview-again]`)
 		tab.Until(`held.length === 2`)
 		tab.Run(`held[1].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 9 && !document.querySelector('.figures .sk')`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 12 && !document.querySelector('.figures .sk')`)
 	}
 }
 
@@ -267,24 +270,23 @@ func TestConflictLooksRight(t *testing.T) {
 	}
 }
 
-// Identifiers are counted where that is asked for, and stand beside the figures.
-func TestIdentifiersComeWithOnePress(t *testing.T) {
+// The figures that need the text follow by themselves, for what is typed, and the bar says them too.
+func TestDetailsFollowByThemselves(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 4)
 	person := talkedFive(t)
 	tab := tuningOpen(t, person, "/pipeline")
-	tab.Until(`document.querySelector('[data-testid="ask-identifiers"]') !== null`)
 	tab.Set(`[name="ipc.targetUtilization"]`, "0.35")
 	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(5) td:last-child').textContent.startsWith('−')`)
-	tab.Click(`[data-testid="ask-identifiers"]`)
-	tab.Until(`document.querySelectorAll('[data-testid="identifiers"] tbody tr').length === 2`)
-	tab.CheckLooks("the pipeline with identifiers")
-	if rows := browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`); rows != 11 {
-		t.Errorf("the preview has %d figures", rows)
-	}
+	tab.Until(`document.querySelector('.basis').textContent.includes('in the text of 5 sessions') && document.querySelector('[data-says]').textContent.includes('When the model needed a detail again, its prompt still had it in ')`)
+	tab.CheckLooks("the pipeline with details")
 	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
 		t.Errorf("the target became %q", typed)
 	}
+
+	tab.OnEveryPage(`const real = window.fetch; window.fetch = (...asked) => String(asked[0]).includes('part=details') ? Promise.reject(new TypeError('offline')) : real(...asked)`)
+	tab.Go("/pipeline")
+	tab.Until(`document.querySelector('.basis')?.textContent.includes('did not load') && !document.querySelector('.figures .sk')`)
 }
 
 // The curve comes where it is asked for, and stays beside the figures.
@@ -296,7 +298,7 @@ func TestTheCurveComesWithOnePress(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="ask-curve"]') !== null`)
 	tab.Click(`[data-testid="ask-curve"]`)
 	tab.Until(`document.querySelectorAll('[data-testid="curve"] tbody tr').length === 4`)
-	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 9 {
+	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 12 {
 		t.Error("the preview is gone")
 	}
 }

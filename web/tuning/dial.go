@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
@@ -79,29 +78,21 @@ func (m model) is(p preset) bool {
 // isCustom reports whether the typed values match no preset.
 func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
 
-// isAdvanced reports whether the settings below the preview are unfolded, because one of them is invalid or
-// differs from the saved value.
+// isAdvanced reports whether the settings below the preview are unfolded, because a module was chosen, or one
+// of them is invalid or differs from the saved value.
 func (m model) isAdvanced() bool {
-	for _, card := range cardsOf(ipc.Name) {
-		for _, setting := range card.Settings {
-			field := m.field(setting)
-			if field.Name != targetPath && field.Name != triggerPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
-				return true
-			}
+	isShownAbove := func(path string) bool { return path == targetPath || path == triggerPath }
+	for path := range m.Errors {
+		if !isShownAbove(path) {
+			return true
 		}
 	}
-	return false
+	return m.Chosen || slices.ContainsFunc(m.changes(), func(change difference) bool { return !isShownAbove(change.Name) })
 }
 
-// advancedSections names the sections of the settings below the preview.
-func advancedSections() string {
-	var titles []string
-	for _, card := range shownCards(ipc.Name) {
-		if card.Title != ipc.TargetCard {
-			titles = append(titles, card.Title)
-		}
-	}
-	return strings.Join(titles, " · ")
+// advancedCards are a module's settings below the preview.
+func advancedCards(module string) []card {
+	return slices.DeleteFunc(shownCards(module), func(card card) bool { return module == ipc.Name && card.Title == ipc.TargetCard })
 }
 
 func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }

@@ -63,7 +63,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		typed = st.now.with(preset).following(st.now)
 	}
 	page := newModel(who, st, typed)
-	page.Module = moduleNamed(c.QueryParam("module"))
+	page.Module, page.Chosen = moduleNamed(c.QueryParam("module")), c.QueryParam("module") != ""
 	page.SavedVersion, _ = strconv.Atoi(c.QueryParam("saved"))
 	page.Windows.Done = windowDone(c.QueryParam("window"))
 	return h.answer(c, http.StatusOK, who, page)
@@ -90,7 +90,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		page := newModel(who, st, typed.act(do, st.defaults))
 		page.Version, page.Module = version, moduleNamed(form.Get(moduleName))
 		if module, shows := strings.CutPrefix(do, showVerb); shows {
-			page.Module = moduleNamed(module)
+			page.Module, page.Chosen = moduleNamed(module), true
 		}
 		return h.answer(c, http.StatusOK, who, page)
 	}

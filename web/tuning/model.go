@@ -47,6 +47,7 @@ type model struct {
 	Defaults  values
 	Presets   []preset
 	Module    string // whose settings are shown
+	Chosen    bool   // someone chose the module, rather than the page
 
 	Errors map[string]string // errors of settings, by their paths
 	Wrong  string            // the error of a value that is not on the page; "" if absent

@@ -65,24 +65,28 @@ type previewModel struct {
 	HasCurve bool         // the curve was requested
 	Curve    []curvePoint // of cost against fidelity
 
-	HasIdentifiers bool // identifiers were requested
+	HasIdentifiers bool // identifiers were counted, as far as possible
 	Identifiers    identifiers
 
 	Client  string   // whose sessions are previewed; "" for all
 	Clients []string // all clients
 }
 
-// Show answers with the newest sessions replayed under the typed settings: only the card for the page's
+// Show answers with the newest sessions replayed under the typed settings: a part of the card for the page's
 // script, otherwise the whole page.
 func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	page, status, err := p.previewed(c, who)
 	if err != nil {
 		return err
 	}
-	if asked := c.QueryParam(part); asked != "" && asked != curvePart && asked != identifiersPart {
+	switch c.QueryParam(part) {
+	case "", curvePart:
+		return p.page.answer(c, status, who, page)
+	case detailsPart:
+		return layout.Fragment(c, status, detailRows(page.Preview))
+	default:
 		return layout.Fragment(c, status, previewBody(page.Preview))
 	}
-	return p.page.answer(c, status, who, page)
 }
 
 // previewed returns the page with the typed settings and their preview, and the response's status.
@@ -126,12 +130,12 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 // is the requested part.
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client, asked string) previewModel {
 	picked := session.Selection{Newest: preview.Newest, Client: client}
-	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == identifiersPart}
+	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == "" || asked == curvePart || asked == detailsPart}
 	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, pipeline.WorkspaceLayer(next.Modules, next.YAML))
 	if err == nil {
 		shown.Found, err = p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, config, wanted)
 	}
-	if err == nil {
+	if err == nil && asked != detailsPart {
 		shown.Triggers, err = p.triggers(ctx, who, picked, config, wanted, shown.Found)
 	}
 	if err == nil && shown.HasCurve {

@@ -31,7 +31,7 @@ type visit struct {
 const (
 	always        = `true`
 	charted       = `document.querySelectorAll('[data-chart] canvas').length === [...document.querySelectorAll('[data-chart]')].filter(chart => chart.checkVisibility()).length`
-	replayed      = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null`
+	replayed      = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null && !document.querySelector('.figures .sk')`
 	opensComments = `document.querySelector('#comments').open`
 	opened        = `document.querySelector('dialog:modal') !== null`
 )
@@ -118,6 +118,10 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"no patterns", "/patterns", always},
 			{"another's invitation", link, always},
 		}},
+		{busy.Colleague(tenants.Regular), []look{
+			{"overview of a member", "/overview?range=7d", charted},
+			{"compression of a member", "/pipeline", replayed},
+		}},
 		{busy, []look{
 			{"overview", "/overview?range=24h", charted},
 			{"overview by model", "/overview?range=30d&by=model", charted},
@@ -162,6 +166,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"pipeline yaml", "/pipeline/yaml", always},
 			{"import", "/settings/import", always},
 			{"billing off", "/billing", always},
+			{"pipeline advanced", "/pipeline?module=ipc", replayed},
 			{"pipeline preset", "/pipeline?preset=aggressive", replayed},
 			{"pipeline bridge", "/pipeline?module=compaction-bridge", always},
 			{"pipeline rehydrator", "/pipeline?module=rehydrator", always},
