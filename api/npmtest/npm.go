@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// installTime bounds one installation. All clients have 2 GB, which took ten minutes on two busy cores.
+// installTime bounds one installation. All clients have 3 GB, which took ten minutes on two busy cores.
 const installTime = 30 * time.Minute
 
 // npm's input files, and the folder that it makes.
@@ -60,9 +60,9 @@ func Install(ctx context.Context, source fs.FS, directory string) error {
 }
 
 // InstallNewest installs into a directory, which it makes if needed, the newest version of each package that
-// the package.json of source depends on.
+// the package.json of source depends on. Optional ones, which are for a single system, keep their versions.
 func InstallNewest(ctx context.Context, source fs.FS, directory string) error {
-	versions, err := Pinned(source)
+	versions, _, err := listed(source)
 	if err != nil {
 		return err
 	}
@@ -79,18 +79,30 @@ func InstallNewest(ctx context.Context, source fs.FS, directory string) error {
 
 // Pinned returns the versions that the package.json of source depends on, by package.
 func Pinned(source fs.FS) (map[string]string, error) {
+	versions, optional, err := listed(source)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(versions, optional)
+
+	return versions, nil
+}
+
+// listed returns the versions in the package.json of source, by package.
+func listed(source fs.FS) (required, optional map[string]string, err error) {
 	text, err := fs.ReadFile(source, manifestFile)
 	if err != nil {
-		return nil, fmt.Errorf("pinned npm packages: %w", err)
+		return nil, nil, fmt.Errorf("pinned npm packages: %w", err)
 	}
-	var about struct {
+	about := struct {
 		Dependencies map[string]string `json:"dependencies"`
-	}
+		Optional     map[string]string `json:"optionalDependencies"`
+	}{Dependencies: map[string]string{}}
 	if err := json.Unmarshal(text, &about); err != nil {
-		return nil, fmt.Errorf("pinned npm packages: %w", err)
+		return nil, nil, fmt.Errorf("pinned npm packages: %w", err)
 	}
 
-	return about.Dependencies, nil
+	return about.Dependencies, about.Optional, nil
 }
 
 // provide copies files of source to npm's working directory.

@@ -177,6 +177,11 @@ const (
 	memories    = "You are now acting as the memory extraction subagent. Analyze the most recent ~6 messages above and use them to update your persistent memory systems."
 	crushGoesOn = "The previous session was interrupted because it got too long, the initial user request was: `fix it`"
 
+	droidSystem = "You are Droid, an AI software engineering agent built by Factory."
+	droidAsks   = droidSystem + " You excel at creating and maintaining summaries that capture the most salient details from technical conversations."
+	droidOver   = "A previous instance of Droid has summarized the conversation thus far as follows:\n\n<summary>\nThe parser.\n</summary>\n\n" +
+		"IMPORTANT: This summary was created by a previous instance of Droid."
+
 	continueSystem = "You are an agent in the Continue CLI. Given the user's prompt, you should use the tools available to you to answer the user's question."
 	continueAsks   = "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. Format this as a single comprehensive message that preserves all important information needed to continue our work. You do not need to recap the system message, as this will remain. Make sure it is clear what the current stream of work was at the very end prior to compaction so that you can continue exactly where you left off without missing any information."
 )

@@ -54,6 +54,7 @@ func summaryCases() []summaryCase {
 		{"copilot", copilotSystem, with(user(copilotOver), go1...), client.Copilot, 0, 0, ""},
 		{"copilot, nothing kept", "", []said{user(copilotOver, "now the lexer")}, client.Copilot, 0, 0, ""},
 		{"qwen code", qwenSystem, []said{user(reminder, qwenOver), assistant("Got it. Thanks for the additional context!"), user("go on")}, client.QwenCode, 0, 0, ""},
+		{"droid", droidSystem, with(user(droidOver, reminder), go1...), client.Droid, 0, 0, ""},
 		{"crush", "", []said{user("The parser is fixed."), user(crushGoesOn)}, client.Other, 0, 0, ""},
 	}
 }

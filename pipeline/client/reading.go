@@ -226,6 +226,7 @@ var openings = [...]opening{
 	{"## Conversation Summary\n", Roo, true},
 	{"Some of the conversation history has been summarized to free up context.\n\nYou were originally given instructions from a user", Copilot, false},
 	{"<state_snapshot>", QwenCode, true},
+	{"A previous instance of Droid has summarized the conversation thus far as follows:\n\n<summary>", Droid, false},
 	{"<state_snapshot>", GeminiCLI, true},
 }
 
@@ -296,6 +297,7 @@ var heads = [...]head{
 	{"You are a title generator.", Title, OpenCode, true, ""},
 	{"You are a context summarization agent.", Compaction, OpenCode, true, "Here is the conversation so far:"},
 	{"You are a context summarization assistant.", Compaction, Pi, true, "<conversation>"},
+	{"You are Droid, an AI software engineering agent built by Factory. You excel at creating and maintaining summaries", Compaction, Droid, true, "Please summarize the following conversation:"},
 	{"Summarize the provided coding session into a concise continuation note", Compaction, Cline, true, "Summarize this session for continuation."},
 	{"You are a helpful AI assistant tasked with summarizing conversations", Compaction, "", false, ""},
 	{"You are the component that summarizes a conversation when its context window is about to overflow.", Compaction, QwenCode, false, ""},

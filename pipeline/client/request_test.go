@@ -38,6 +38,7 @@ func TestRequestsBesideTheConversationAreKnownByTheirText(t *testing.T) {
 		"qwen code compacts in other words":     {qwenAsks, append(tools("x"), user("First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.")), client.Compaction, client.QwenCode},
 		"qwen code remembers":                   {qwenMemory, append(tools("x"), assistant("done"), user("Managed memory has two directories."), assistant("I look."), result("notes")), client.Auxiliary, client.QwenCode},
 		"continue compacts":                     {continueSystem, append(tools("x"), user(continueAsks)), client.Compaction, client.Continue},
+		"droid compacts":                        {droidAsks, []said{user("Please summarize the following conversation:\n```\nUSER: fix it\n```")}, client.Compaction, client.Droid},
 		"kilo's digest of a session":            {"You are Kilo's session digest updater.\n", []said{user("The session so far")}, client.Auxiliary, client.Kilo},
 		"kilo's memory":                         {"You are Kilo's typed memory consolidation step.\n", []said{user("Notes")}, client.Auxiliary, client.Kilo},
 		"a suggestion of what to type":          {"", append(tools("x"), assistant("done"), user(suggestion)), client.Auxiliary, client.Other},

@@ -28,6 +28,8 @@ func TestUsageIsReadUnderManyNames(t *testing.T) {
 		`{"promptTokenCount":100,"candidatesTokenCount":5,"totalTokenCount":105,"cachedContentTokenCount":40,"promptTokensDetails":[{"modality":"TEXT","tokenCount":100}]}`: cached,
 		`{"promptTokenCount":90,"toolUsePromptTokenCount":10,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":105,"cachedContentTokenCount":40}`:           cached,
 		`{"prompt_token_count":100,"candidates_token_count":5,"total_token_count":105,"cached_content_token_count":40}`:                                                     cached,
+		// OpenRouter charges for both where Gemini writes and reads the same tokens.
+		`{"prompt_tokens":108,"completion_tokens":5,"total_tokens":113,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":100}}`: {Reported: true, Input: 8, CacheRead: 100, CacheWrite: 100, Output: 5},
 		// Cohere bills for fewer tokens than its model reads.
 		`{"billed_units":{"input_tokens":60,"output_tokens":5},"tokens":{"input_tokens":126,"output_tokens":7}}`:                                     {Reported: true, Input: 60, Output: 5},
 		`{"api_version":{"version":"2"},"billed_units":{"input_tokens":60.0,"output_tokens":5.0},"tokens":{"input_tokens":126.0,"output_tokens":7}}`: {Reported: true, Input: 60, Output: 5},

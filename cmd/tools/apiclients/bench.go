@@ -88,6 +88,12 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	if err != nil {
 		return nil, fmt.Errorf("open a workspace: %w", err)
 	}
+	if client.brings {
+		s.provider = provider
+		if err := b.account.Call(ctx, http.MethodPut, "/settings", map[string]bool{"own_credentials": true}, nil); err != nil {
+			return nil, fmt.Errorf("let clients bring credentials: %w", err)
+		}
+	}
 	tap, err := newTap(b.Program)
 	if err != nil {
 		return nil, err

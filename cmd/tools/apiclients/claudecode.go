@@ -40,6 +40,22 @@ func claudeCodeOnOthers() []Client {
 	return clients
 }
 
+// ownCredential is the credential that a client brings for the provider.
+const ownCredential = "sk-of-the-person"
+
+// claudeCodeWithItsOwn is Claude Code with its own credential for the provider.
+func claudeCodeWithItsOwn() Client {
+	made := claudeCodeOn("Claude Code, own credential", "claude-opus-5-5")
+	made.brings, made.skips = true, map[string]string{}
+	for _, one := range Cases() {
+		if one.only == claudeCodePackage {
+			made.skips[one.Name] = "the credential makes no difference"
+		}
+	}
+
+	return made
+}
+
 // claudeCodeOn is Claude Code on a model.
 func claudeCodeOn(name, model string) Client {
 	return Client{
@@ -57,11 +73,7 @@ func claudeCodeOn(name, model string) Client {
 			return call("Agent", errandInput{Description: "Look into it", Prompt: prompt, Kind: "general-purpose", Background: new(bool)})
 		},
 		recall: func(tool, wanted string) providerdouble.Call {
-			if tool == "recall_get" {
-				return call("mcp__palimpsest__"+tool, getInput{Pointer: wanted})
-			}
-
-			return call("mcp__palimpsest__"+tool, searchInput{Query: wanted, Path: partFile(2)})
+			return recallInput(tool, "mcp__palimpsest__"+tool, wanted)
 		},
 		summarizes:  "Your task is to create a detailed summary of the conversation so far",
 		smallWindow: 100_000,
@@ -75,6 +87,10 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	lines, err := s.snippet("Claude Code", "sh")
 	if err != nil {
 		return command{}, err
+	}
+	if s.provider != "" {
+		lines = strings.Replace(lines, "$PALIMPSEST_KEY", ownCredential, 1)
+		lines = "export ANTHROPIC_CUSTOM_HEADERS=\"X-Palimpsest-Key: $PALIMPSEST_KEY\nX-Palimpsest-Base-Url: " + s.provider + "\"\n" + lines
 	}
 	atTerminal := s.terminal && again
 	arguments := []string{

@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"palimpsest/api/npmtest"
@@ -49,18 +50,24 @@ type Client struct {
 	// once says that the client cannot take a second message.
 	once bool
 
+	// brings says that the client brings its own credential for the provider.
+	brings bool
+
 	// manual is the command a person types to have the client compact.
 	manual string
 }
 
 // Clients returns all clients, in the order of the table's rows.
 func Clients() []Client {
-	clients := append([]Client{claudeCode()}, claudeCodeOnOthers()...)
+	clients := append([]Client{claudeCode(), claudeCodeWithItsOwn()}, claudeCodeOnOthers()...)
 
 	return append(clients,
 		codex(), codexOnGPT6(),
 		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
 		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
+		droid("messages"), droid("chat"), droid("responses"),
+		continueCLI("messages", "Claude"), continueCLI("responses", "GPT"),
+		agentSDK(),
 		cline(),
 		copilot("messages"), copilot("chat"), copilot("responses"),
 		qwenCode("messages"), qwenCode("chat"), qwenCode("responses"),
@@ -79,6 +86,12 @@ func (c *Client) List() string { return strings.NewReplacer("@", "", "/", "-").R
 // program returns a command of an installed package.
 func (s *session) program(name string, environment []string, arguments ...string) command {
 	return command{program: npmtest.Program(s.install, name), environment: environment, arguments: arguments}
+}
+
+// inPackage returns the path of a file of an installed package. Packages of a single system have no commands
+// of their own.
+func (s *session) inPackage(name, file string) string {
+	return filepath.Join(s.install, "node_modules", filepath.FromSlash(name), filepath.FromSlash(file))
 }
 
 // call creates a tool call.

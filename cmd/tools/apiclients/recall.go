@@ -23,7 +23,7 @@ func recallCase() Case {
 
 // recallTools is an MCP client's configuration of the proxy's recall tools.
 type recallTools struct {
-	Servers map[string]recallServer `json:"mcpServers"`
+	Servers map[string]recallServer `json:"mcpServers,omitempty"`
 }
 
 type recallServer struct {
@@ -32,11 +32,16 @@ type recallServer struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// recallSettings returns the settings as JSON.
-func (s *session) recallSettings() (string, error) {
-	settings, err := json.Marshal(recallTools{Servers: map[string]recallServer{
+// recallTools returns the configuration for the session's proxy.
+func (s *session) recallTools() recallTools {
+	return recallTools{Servers: map[string]recallServer{
 		"palimpsest": {Type: "http", URL: s.url + "/mcp", Headers: map[string]string{"Authorization": "Bearer " + s.key}},
-	}})
+	}}
+}
+
+// recallSettings returns the configuration as JSON.
+func (s *session) recallSettings() (string, error) {
+	settings, err := json.Marshal(s.recallTools())
 	if err != nil {
 		return "", fmt.Errorf("settings of the recall tools: %w", err)
 	}
@@ -47,19 +52,19 @@ func (s *session) recallSettings() (string, error) {
 // recallGuide is the section of docs/clients.md with the recall tools.
 const recallGuide = "Recall tools (MCP)"
 
-// recallInput is the input of a recall tool: a search text or a pointer.
+// recallInput is the input of a recall tool: a search in the file of the wanted line, or a pointer.
 func recallInput(tool, name, wanted string) providerdouble.Call {
 	if tool == "recall_get" {
 		return call(name, getInput{Pointer: wanted})
 	}
 
-	return call(name, searchInput{Query: wanted})
+	return call(name, searchInput{Query: wanted, Path: partFile(2)})
 }
 
 // searchInput and getInput are the inputs of the recall tools.
 type searchInput struct {
 	Query string `json:"query"`
-	Path  string `json:"path,omitempty"`
+	Path  string `json:"path"`
 }
 
 type getInput struct {

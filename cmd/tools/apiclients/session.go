@@ -15,6 +15,7 @@ type session struct {
 	temporary string
 	url       string // of the proxy, without /v1
 	key       string // of the workspace
+	provider  string // where the client's own credential goes; "" if it brings none
 	window    int    // context window configured in the client, in tokens; 0: its own
 	recalls   bool   // the client has the proxy's recall tools
 	threads   bool   // the provider holds the client's conversation

@@ -146,6 +146,11 @@ func (t *tapped) Write(text []byte) (int, error) {
 	return t.ResponseWriter.Write(text)
 }
 
+// looksForSignIn reports whether a client asked the recall server without a key, to learn how to sign in.
+func (e Exchange) looksForSignIn() bool {
+	return e.Path == "/mcp" && e.Status == http.StatusUnauthorized && e.Header.Get("Authorization") == ""
+}
+
 // isGeneration reports whether an exchange asks a model for an answer.
 func (e Exchange) isGeneration() bool {
 	path, _, _ := strings.Cut(e.Path, "?")

@@ -83,6 +83,9 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 				wrong.add(fmt.Errorf("the workspace's key reached the provider in %s", name))
 			}
 		}
+		if t.Client.brings && request.Header.Get("Authorization") != "Bearer "+ownCredential {
+			wrong.add(fmt.Errorf("%s %s reached the provider without the client's own credential", request.Method, request.Path))
+		}
 		switch {
 		case request.Invalid == nil || t.Case.refused && tooLong(request.Invalid):
 		case sent[string(request.Body)] || t.refusedAsSent(request):
@@ -92,7 +95,7 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 		}
 	}
 	for _, exchange := range t.Exchanges {
-		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "proxy" && !(t.Case.threads && exchange.isAskedForTheWhole()) {
+		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "proxy" && !(t.Case.threads && exchange.isAskedForTheWhole()) && !exchange.looksForSignIn() {
 			wrong.add(fmt.Errorf("the proxy itself answered %s %s with %d: %s", exchange.Method, exchange.Path, exchange.Status, exchange.Refusal))
 		}
 		if exchange.unchanged() && exchange.Header.Get("Content-Encoding") == "" && !received[string(exchange.Body)] && !t.receivedForUsage(exchange) && !t.receivedUnheld(exchange) {
