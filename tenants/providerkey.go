@@ -156,11 +156,11 @@ func (k ProviderKey) Fields() Fields {
 	if k.Both {
 		fields["dialects"] = "both"
 	}
-	if k.Weight > 1 {
-		fields["weight"] = strconv.Itoa(k.Weight)
-	}
 	if k.Order != 0 {
 		fields["order"] = strconv.Itoa(k.Order)
+	}
+	if k.Weight > 1 {
+		fields["weight"] = strconv.Itoa(k.Weight)
 	}
 	if k.Wait != 0 {
 		fields["wait"] = k.Wait.String()

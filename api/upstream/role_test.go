@@ -68,6 +68,10 @@ func TestRoleIsAssumedWithTheWorkspacesOwnKey(t *testing.T) {
 	if asked := service.Asked.Load(); asked != 1 {
 		t.Errorf("the role was assumed %d times", asked)
 	}
+	passed.Add(int64(time.Hour + time.Minute))
+	if got, err := send(roleKey + ":" + roleARN + ":northbeam:1"); got != http.StatusOK || service.Asked.Load() != 2 {
+		t.Errorf("after the end of its access key: %d, %v, assumed %d times", got, err, service.Asked.Load())
+	}
 	for name, key := range map[string]string{
 		"another external id": roleKey + ":" + roleARN + ":x", "no external id": roleKey + ":" + roleARN, "another role": roleKey + ":arn:aws:iam::123456789012:role/admin:northbeam:1",
 		"another secret": "AKIAIOSFODNN7EXAMPLE:guess:" + roleARN + ":northbeam:1",

@@ -154,7 +154,7 @@ func newForm(typed typed) *formModel {
 		Region:   components.FieldModel{Label: "Region", Name: "region", Value: typed.Region, Hint: "Of AWS, such as us-east-1. It becomes part of the base URL."},
 		Auth:     components.FieldModel{Label: "Key header", Name: "auth", Value: typed.Auth},
 		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with lower numbers are tried first."},
-		Weight:   components.FieldModel{Label: "Weight", Name: "weight", Value: typed.Weight, Hint: "From 1 to 100. With failover on, keys of the same order and base URL share new sessions in proportion to their weights."},
+		Weight:   components.FieldModel{Label: "Weight", Name: "weight", Value: typed.Weight, Hint: "From 1 to 100, 1 if empty. With failover on, keys of the same order and base URL share new sessions in proportion to their weights."},
 		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. A lower value fails sooner; the provider may still charge for a late answer. Leave it empty to wait as long as the client."},
 		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One per line. * matches any characters: gpt-*. Leave it empty for every model that no other key lists."},
 		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one per line. Don’t enter secrets, because headers are stored in plain text."},
