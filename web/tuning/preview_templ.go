@@ -923,7 +923,7 @@ func figuresTable(model previewModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "><table class=\"tbl figures\"><thead><tr><th scope=\"col\"><span class=\"vh\">Figure</span></th><th scope=\"col\" class=\"r\" title=\"Recorded, with the settings of that time\">What happened</th><th scope=\"col\" class=\"r\" title=\"Replayed with the saved setting\">Saved setting</th><th scope=\"col\" class=\"r\" title=\"Replayed with the setting on this page\">This change</th><th scope=\"col\" class=\"r\">Difference</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "><table class=\"tbl figures\"><thead><tr><th scope=\"col\"><span class=\"vh\">Figure</span></th><th scope=\"col\" class=\"r\" title=\"Recorded, with the settings of that time\">What happened</th><th scope=\"col\" class=\"r\" title=\"Replayed with the saved setting\">Saved setting</th><th scope=\"col\" class=\"r\" title=\"Replayed with the setting on this page\">This change</th><th scope=\"col\" class=\"r\">Differ&shy;ence</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
