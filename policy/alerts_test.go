@@ -39,7 +39,7 @@ func alertRules(t *testing.T) []alertRule {
 func TestAlertsSelectLabelValuesThatExist(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, pattern := range []string{"api/*.go", "api/*/*.go", "cmd/palimpsest/*.go", "pipeline/*/*.go", "pipeline/jobs/*/*.go", "tenants/*/*.go"} {
+	for _, pattern := range []string{"api/*.go", "api/*/*.go", "cmd/palimpsest/*.go", "cmd/palimpsest/*/*.go", "pipeline/*/*.go", "pipeline/jobs/*/*.go", "tenants/*/*.go"} {
 		files, err := fs.Glob(repository, pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)

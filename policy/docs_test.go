@@ -28,7 +28,7 @@ func settingsOfTheProgram(t *testing.T) []string {
 
 	names := map[string]bool{}
 	for _, source := range sources(t) {
-		if source.Test || !strings.HasPrefix(source.Path, "cmd/palimpsest/config") {
+		if source.Test || !strings.HasPrefix(source.Path, "cmd/palimpsest/settings/") {
 			continue
 		}
 		ast.Inspect(source.Syntax, func(node ast.Node) bool {
@@ -41,7 +41,7 @@ func settingsOfTheProgram(t *testing.T) []string {
 		})
 	}
 	if !names["PALIMPSEST_ADDR"] {
-		t.Fatal("cmd/palimpsest/config.go does not name PALIMPSEST_ADDR")
+		t.Fatal("cmd/palimpsest/settings does not name PALIMPSEST_ADDR")
 	}
 
 	return sorted(names)

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -66,9 +67,11 @@ func TestMonitoringPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 // names them, whose names end as the pattern says.
 func namedInTheProgram(t *testing.T, ending string) []string {
 	t.Helper()
-	files, err := fs.Glob(repository, "cmd/palimpsest/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
+	main, err := fs.Glob(repository, "cmd/palimpsest/*.go")
+	below, belowErr := fs.Glob(repository, "cmd/palimpsest/*/*.go")
+	files := append(main, below...)
+	if err := errors.Join(err, belowErr); err != nil || len(main) == 0 || len(below) == 0 {
+		t.Fatalf("%d and %d files, %v", len(main), len(below), err)
 	}
 	var names []string
 	described := regexp.MustCompile(`gauge\("(palimpsest_` + ending + `)"`)

@@ -17,6 +17,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants/guard"
 )
@@ -55,7 +56,7 @@ func TestSlowHeadersHarmNobody(t *testing.T) {
 // S18: connections whose headers do not end are cut off when their time is up.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	t.Parallel()
-	ending := &ending{}
+	ending := &setup.Ending{}
 	servers := newServers(slog.New(slog.DiscardHandler), ending, guard.New(false))
 	if servers.headers != headerTimeout {
 		t.Errorf("the program cuts them off after %s", servers.headers)

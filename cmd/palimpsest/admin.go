@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"palimpsest/cmd/palimpsest/inspection"
 	"palimpsest/pipeline/session"
 )
 
@@ -25,12 +26,12 @@ type health struct {
 	away   atomic.Bool // the last check failed
 	ping   func(context.Context) error
 	outage *session.Outage // of the database
-	parts  installation
+	parts  *inspection.Installation
 }
 
 // newHealth returns the health of a program whose database answers.
 func newHealth(ping func(context.Context) error, outage *session.Outage, registry prometheus.Registerer, now func() time.Time) *health {
-	h := &health{ping: ping, outage: outage, parts: installation{now: now}}
+	h := &health{ping: ping, outage: outage, parts: inspection.New(now, version())}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palimpsest_database_up", Help: "1 if the database answered when it was last asked, else 0.",
 	}, func() float64 {
@@ -39,19 +40,19 @@ func newHealth(ping func(context.Context) error, outage *session.Outage, registr
 		}
 		return 1
 	}))
-	registry.MustRegister(&h.parts)
+	registry.MustRegister(h.parts)
 	return h
 }
 
 // watch returns the health of a program on a database, which it checks periodically.
 func watch(b base) *health {
-	h := newHealth(b.db.Ping, session.NewOutage(b.now), b.registry, b.now)
+	h := newHealth(b.db.Ping, session.NewOutage(b.Now), b.registry, b.Now)
 	h.away.Store(b.away != nil)
-	b.every(databaseCheck, h.look)
-	h.parts.watchDatabase(b.db)
-	h.parts.watchPartitions(b.db.WorkPool().Query)
-	h.parts.watchRedis(b.redis)
-	b.every(partsCheck, h.parts.look)
+	b.Every(databaseCheck, h.look)
+	h.parts.WatchDatabase(b.db)
+	h.parts.WatchPartitions(b.db.WorkPool().Query)
+	h.parts.WatchRedis(b.redis)
+	b.Every(inspection.Interval, h.parts.Look)
 	return h
 }
 
@@ -82,11 +83,7 @@ func (p *program) ready(w http.ResponseWriter, _ *http.Request) {
 func (h *health) fields() string {
 	var fields strings.Builder
 	fmt.Fprintf(&fields, "%q:%q", "database", upOrDown(!h.away.Load()))
-	for _, part := range h.parts.latest() {
-		if part.field != "" {
-			fmt.Fprintf(&fields, ",%q:%q", part.field, upOrDown(part.check.OK))
-		}
-	}
+	h.parts.States(func(field string, up bool) { fmt.Fprintf(&fields, ",%q:%q", field, upOrDown(up)) })
 	return fields.String()
 }
 

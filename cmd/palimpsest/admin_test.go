@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/fulltest"
 )
@@ -80,14 +81,14 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	i := start(t, providerdouble.Config{})
 	w := i.tenant("delay")
 	over, asked := make(chan time.Time), make(chan time.Duration, 1)
-	i.program.config.DrainDelay = 7 * time.Second
+	i.program.Config.DrainDelay = 7 * time.Second
 	i.program.after = func(delay time.Duration) <-chan time.Time { asked <- delay; return over }
 	stopped := make(chan struct{})
 	go func() {
 		i.program.stop(context.WithoutCancel(t.Context()))
 		close(stopped)
 	}()
-	if delay := <-asked; delay != i.program.config.DrainDelay {
+	if delay := <-asked; delay != i.program.Config.DrainDelay {
 		t.Errorf("it waits for %s", delay)
 	}
 	if is := i.readiness(); is != (readiness{code: http.StatusServiceUnavailable, Status: "draining", Database: "up"}) {
@@ -152,7 +153,7 @@ func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
 	t.Parallel()
 	i := start(t, providerdouble.Config{})
 	open := i.tenant("endless").hold()
-	i.program.longest = time.Millisecond
+	i.program.Longest = time.Millisecond
 	i.stops()
 	for n, stream := range open.streams {
 		if rest, err := io.ReadAll(stream); err == nil || len(rest) > 0 {
@@ -175,7 +176,7 @@ func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
 			}
 		}
 	}
-	if DefaultConfig().Profiles {
+	if settings.DefaultConfig().Profiles {
 		t.Error("profiles are on by default")
 	}
 }

@@ -39,7 +39,7 @@ type ahead struct {
 
 // start returns a function that starts the reading without waiting for it.
 func (a ahead) start() func() {
-	if a.config.DatabaseURL == "" || !a.config.Role.proxies() { // no other replica, or no requests
+	if a.Config.DatabaseURL == "" || !a.Config.Role.Proxies() { // no other replica, or no requests
 		return func() {}
 	}
 	wanted := make(chan struct{}, 1)
@@ -54,11 +54,11 @@ func (a ahead) start() func() {
 				return
 			}
 			if err := a.read(ctx); err != nil && ctx.Err() == nil && !spool.IsAway(err) {
-				a.log.WarnContext(ctx, "what is in use is not read ahead: it is read when it is needed", "error", err)
+				a.Log.WarnContext(ctx, "what is in use is not read ahead: it is read when it is needed", "error", err)
 			}
 		}
 	}()
-	a.onClose(func() { cancel(); <-done })
+	a.OnClose(func() { cancel(); <-done })
 	return func() {
 		select {
 		case wanted <- struct{}{}:
@@ -75,7 +75,7 @@ func (a ahead) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	since, left := a.now().Add(-aheadSince), aheadMost
+	since, left := a.Now().Add(-aheadSince), aheadMost
 	var lanes []session.Active
 	var failures []error
 	for _, workspace := range workspaces {

@@ -43,7 +43,7 @@ type changes struct {
 // hear returns a listener that drops changed entries from memory once it is started. After a gap in which
 // it may have missed a change, it drops everything.
 func hear(b base, changes changes) *tenantsdb.Listener {
-	listener := b.db.NewListener(b.log)
+	listener := b.db.NewListener(b.Log)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
 	listener.Handle(tenantsdb.KeysChannel, changes.keys.Changed, changes.keys.Forget)
 	listener.Handle(tenantsdb.SettingsChannel, func(workspace string) {
@@ -74,7 +74,7 @@ func hear(b base, changes changes) *tenantsdb.Listener {
 	} {
 		listener.Handle(channel, ofLane(func(_ tenants.WorkspaceID, lane uuid.UUID, number int) { changed(lane, number) }), changes.lanes.Missed)
 	}
-	b.onClose(listener.Stop)
+	b.OnClose(listener.Stop)
 	return listener
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/cmd/palimpsest/snapshot"
 	"palimpsest/migrations"
 	"palimpsest/pipeline/archive/blob"
@@ -22,7 +24,7 @@ import (
 // progressEvery is the time between two lines about the progress of a backup or a restore.
 const progressEvery = 5 * time.Second
 
-func backupCommand(load func() (Config, error)) *cobra.Command {
+func backupCommand(load func() (settings.Config, error)) *cobra.Command {
 	var withKey, leaveObjects bool
 	command := &cobra.Command{
 		Use:   "backup DIRECTORY",
@@ -41,7 +43,7 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
-func restoreCommand(load func() (Config, error)) *cobra.Command {
+func restoreCommand(load func() (settings.Config, error)) *cobra.Command {
 	var onlyCheck bool
 	var trusted trust
 	command := &cobra.Command{
@@ -76,20 +78,20 @@ func restoreCommand(load func() (Config, error)) *cobra.Command {
 }
 
 // onInstallation runs a command's work with the installation's settings.
-func onInstallation(load func() (Config, error), work func(backups) error) error {
+func onInstallation(load func() (settings.Config, error), work func(backups) error) error {
 	config, err := load()
 	if err != nil {
 		return err
 	}
-	databases := databasesOf(config)
-	defer databases.close()
+	databases := setup.DatabaseOf(config)
+	defer databases.Close()
 	return work(backups{config: config, databases: databases})
 }
 
 // backups writes an installation into a directory, and reads it from there.
 type backups struct {
-	config    Config
-	databases *databases
+	config    settings.Config
+	databases *setup.Database
 }
 
 // errNothing is returned if there is no installation.
@@ -124,7 +126,7 @@ func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, with
 	if withKey {
 		source.SecretKey = secret
 	}
-	if source.OwnerURL, err = b.databases.ownerURL(ctx); err != nil {
+	if source.OwnerURL, err = b.databases.OwnerURL(ctx); err != nil {
 		return err
 	}
 	if b.config.BlobURL != "" {
@@ -180,7 +182,7 @@ func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 		}
 		secret = strings.TrimSpace(string(content))
 	}
-	secrets, err := decodeSecrets(secret)
+	secrets, err := settings.DecodeSecrets(secret)
 	if err != nil {
 		return nil, "", err
 	}
@@ -233,7 +235,7 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, b
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
-	if target.OwnerURL, err = b.databases.ownerURL(ctx); err != nil {
+	if target.OwnerURL, err = b.databases.OwnerURL(ctx); err != nil {
 		return err
 	}
 	if backup.secret != "" {

@@ -20,6 +20,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/localdb"
 	"palimpsest/migrations/partitions"
@@ -29,9 +30,9 @@ import (
 )
 
 // runs calls a command with settings and returns what it says.
-func runs(t *testing.T, config Config, arguments ...string) (string, error) {
+func runs(t *testing.T, config settings.Config, arguments ...string) (string, error) {
 	t.Helper()
-	load := func() (Config, error) { return config, nil }
+	load := func() (settings.Config, error) { return config, nil }
 	command := backupCommand(load)
 	if arguments[0] == "restore" {
 		command = restoreCommand(load)
@@ -60,7 +61,7 @@ func newBackedUp(t *testing.T) *backedUp {
 	database := dbtest.New(t).OwnerURL
 	i := startOn(t, database, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = "file://"+t.TempDir(), RoleAPI // passes are the test's own
+	i.config.BlobURL, i.config.Role = "file://"+t.TempDir(), settings.RoleAPI // passes are the test's own
 	i.boot()
 	b := &backedUp{tenant: i.tenant("backup"), database: database}
 	b.setPipelinef("ipc:\n  contextWindow: 30000\n")
@@ -153,7 +154,7 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	empty := dbtest.Empty(t)
 	config := b.config
 	config.DatabaseURL, config.DataDir, config.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
-	refused := func(what, says string, config Config, dir string, flags ...string) {
+	refused := func(what, says string, config settings.Config, dir string, flags ...string) {
 		t.Helper()
 		if _, err := runs(t, config, append([]string{"restore", "--check", dir}, flags...)...); err == nil && says != "PALIMPSEST_BLOB_URL" {
 			t.Errorf("%s: the check passes", what)
@@ -273,7 +274,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 // has the same name: everything belongs to that owner.
 func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.DataDir = t.TempDir()
 	if _, err := runs(t, config, "backup", filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, errNothing) {
 		t.Errorf("nothing: %v", err)

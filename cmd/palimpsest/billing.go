@@ -22,11 +22,11 @@ const noticeAttempts = 12
 // newBilling creates the service that sells plans and limits the traffic of accounts that owe. It does
 // neither if billing is off.
 func newBilling(b base, settings *proxysettings.Cache) *billing.Service {
-	config := b.config.Billing
-	config.PublicURL = b.reachable()
+	config := b.Config.Billing
+	config.PublicURL = b.Reachable()
 	store := billingdb.New(b.db)
 	service := billing.New(config, billing.Deps{
-		Store: store, Mail: b.db.Mail.QueueMail, Log: b.log, Now: b.now,
+		Store: store, Mail: b.db.Mail.QueueMail, Log: b.Log, Now: b.Now,
 		Enqueue: func(ctx context.Context, tenant tenants.Tenant, notice uuid.UUID) error {
 			return b.work.Enqueue(ctx, tenant, jobs.Job{Kind: jobNotice, Workspace: tenant.Workspace(), Lane: notice})
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -38,7 +39,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	t.Cleanup(bucket.Close)
 	i := start(t, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, RoleAPI // passes are the test's own
+	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, settings.RoleAPI // passes are the test's own
 	i.boot()
 	i.program.sites[0].seams.mover.Segments.Wait = 0
 	w := i.tenant("bucket")
@@ -93,7 +94,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
 
 	i.shutdown()
-	i.config.Role = RoleAll
+	i.config.Role = settings.RoleAll
 	i.boot()
 	down.Store(true)
 	session := w.onlySession()

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -13,13 +11,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/emersion/go-smtp"
 
 	"palimpsest/api/redistest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/inspection"
+	"palimpsest/cmd/palimpsest/logs"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 )
@@ -49,23 +50,26 @@ func newMailServer(t *testing.T) (*mailServer, string) {
 	return kept, listener.Addr().String()
 }
 
+// line is a line of the command's list.
+type line struct{ Name, Status, Text, Advice string }
+
 // checked runs the command with settings, and returns what it lists and whether it passed.
-func checked(t *testing.T, config Config) (list map[string]result, said string, hasPassed bool) {
+func checked(t *testing.T, config settings.Config) (list map[string]line, said string, hasPassed bool) {
 	t.Helper()
-	command := checkCommand(func() (Config, error) { return config, nil })
+	command := inspection.Command(func() (settings.Config, error) { return config, nil })
 	var out bytes.Buffer
 	command.SetArgs([]string{"--json"})
 	command.SetOut(&out)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	err := command.ExecuteContext(t.Context())
-	if err != nil && !errors.Is(err, errCheckFailed) {
+	if err != nil && !strings.Contains(err.Error(), "not every check passed") {
 		t.Fatal(err)
 	}
-	var results []result
+	var results []line
 	if err := json.Unmarshal(out.Bytes(), &results); err != nil {
 		t.Fatalf("%v in %s", err, &out)
 	}
-	list = map[string]result{}
+	list = map[string]line{}
 	for _, one := range results {
 		list[one.Name] = one
 	}
@@ -73,23 +77,23 @@ func checked(t *testing.T, config Config) (list map[string]result, said string, 
 }
 
 // whole returns an installation in which everything is configured and works.
-func whole(t *testing.T) (Config, *gateway, *mailServer) {
+func whole(t *testing.T) (settings.Config, *gateway, *mailServer) {
 	t.Helper()
 	redis, _ := redistest.Start(t)
 	bucket := newGateway(t)
 	mails, address := newMailServer(t)
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.DataDir, config.SecretKey = t.TempDir(), dbtest.SecretKey
 	config.DatabaseURL = dbtest.New(t).OwnerURL
 	config.BlobURL, config.RedisURL = bucket.url(), "redis://"+redis
 	config.SMTPURL = "smtp://" + address + "?from=palimpsest@example.com"
-	databases := &databases{setup: newSetup(config, newLog(io.Discard, "text"), time.Now)}
-	defer databases.close()
-	safe, err := config.openVault()
+	databases := &setup.Database{Inputs: setup.New(config, logs.New(io.Discard, "text"), time.Now)}
+	defer databases.Close()
+	safe, err := config.OpenVault()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := databases.openDatabase(t.Context(), safe); err != nil {
+	if _, err := databases.OpenDatabase(t.Context(), safe); err != nil {
 		t.Fatal(err)
 	}
 	return config, bucket, mails
@@ -101,7 +105,7 @@ func TestCheckPassesAnInstallationThatWorks(t *testing.T) {
 	list, said, hasPassed := checked(t, config)
 	for _, name := range []string{"Settings", "Data directory", "Database", "Schema", "Partitions", "Secret key", "App login", "Worker login", "Clock", "Blob store", "Redis", "Mail"} {
 		isSlow := name == "Database" && strings.Contains(list[name].Text, " answers after ") // the machine is busy
-		if list[name].Status != verdictOK && !isSlow {
+		if list[name].Status != "ok" && !isSlow {
 			t.Errorf("%s: %+v", name, list[name])
 		}
 	}
@@ -125,29 +129,31 @@ func TestCheckNamesThePartThatFails(t *testing.T) {
 	sound, bucket, _ := whole(t)
 	nowhere := refusing(t)
 	for name, c := range map[string]struct {
-		breaks func(*Config)
+		breaks func(*settings.Config)
 		text   string
 	}{
-		"Data directory": {func(c *Config) { c.DataDir = filepath.Join(fileAt(t), "data") }, "cannot be written to"},
-		"Secret key":     {func(c *Config) { c.SecretKey = masterKey("w") }, "not the one of this database"},
-		"App login":      {func(c *Config) { c.DatabaseAppURL = c.DatabaseURL }, ""},
-		"Worker login":   {func(c *Config) { c.DatabaseWorkerURL = c.DatabaseURL }, ""},
-		"Read replica":   {func(c *Config) { c.DatabaseReadURL = "postgres://reader:hunter2@" + nowhere + "/palimpsest" }, "read replica"},
-		"Blob store":     {func(c *Config) { c.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1) }, "cannot be put"},
-		"Redis":          {func(c *Config) { c.RedisURL = "redis://" + nowhere }, "connection refused"},
-		"Mail":           {func(c *Config) { c.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com" }, "mail server"},
+		"Data directory": {func(c *settings.Config) { c.DataDir = filepath.Join(fileAt(t), "data") }, "cannot be written to"},
+		"Secret key":     {func(c *settings.Config) { c.SecretKey = masterKey("w") }, "not the one of this database"},
+		"App login":      {func(c *settings.Config) { c.DatabaseAppURL = c.DatabaseURL }, ""},
+		"Worker login":   {func(c *settings.Config) { c.DatabaseWorkerURL = c.DatabaseURL }, ""},
+		"Read replica":   {func(c *settings.Config) { c.DatabaseReadURL = "postgres://reader:hunter2@" + nowhere + "/palimpsest" }, "read replica"},
+		"Blob store":     {func(c *settings.Config) { c.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1) }, "cannot be put"},
+		"Redis":          {func(c *settings.Config) { c.RedisURL = "redis://" + nowhere }, "connection refused"},
+		"Mail": {func(c *settings.Config) {
+			c.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com"
+		}, "mail server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := sound
 			c.breaks(&config)
 			list, said, hasPassed := checked(t, config)
-			if one := list[name]; hasPassed || one.Status != verdictFail || !strings.Contains(one.Text, c.text) || one.Advice == "" {
+			if one := list[name]; hasPassed || one.Status != "fail" || !strings.Contains(one.Text, c.text) || one.Advice == "" {
 				t.Errorf("%+v, passed: %v", one, hasPassed)
 			}
 			for other, one := range list {
 				isDerived := name == "Secret key" && strings.HasSuffix(other, "login") // its password follows from the key
-				if other != name && one.Status == verdictFail && !isDerived {
+				if other != name && one.Status == "fail" && !isDerived {
 					t.Errorf("%s failed, too: %+v", other, one)
 				}
 			}
@@ -183,10 +189,10 @@ func fileAt(t *testing.T) string {
 
 func TestCheckListsWhatItCouldNotLookAt(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.DataDir, config.DatabaseURL = t.TempDir(), "postgres://owner:hunter2@"+refusing(t)+"/palimpsest"
 	list, said, hasPassed := checked(t, config)
-	if list["Database"].Status != verdictFail || hasPassed || strings.Contains(said, "hunter2") {
+	if list["Database"].Status != "fail" || hasPassed || strings.Contains(said, "hunter2") {
 		t.Errorf("%+v in\n%s", list["Database"], said)
 	}
 	if entries, err := os.ReadDir(config.DataDir); err != nil || len(entries) > 0 {
@@ -196,56 +202,25 @@ func TestCheckListsWhatItCouldNotLookAt(t *testing.T) {
 
 func TestCheckComparesTheSchema(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	database := dbtest.Empty(t)
 	config.DataDir, config.DatabaseURL, config.SecretKey = t.TempDir(), database.OwnerURL, dbtest.SecretKey
 	list, _, hasPassed := checked(t, config)
-	if list["Schema"].Status != verdictWarn || list["Secret key"].Status != verdictOff || list["App login"].Status == verdictFail || !hasPassed {
+	if list["Schema"].Status != "warn" || list["Secret key"].Status != "off" || list["App login"].Status == "fail" || !hasPassed {
 		t.Errorf("an empty database: %+v", list)
 	}
 	if _, err := migrations.Up(t.Context(), database.OwnerURL); err != nil {
 		t.Fatal(err)
 	}
-	if list, _, _ = checked(t, config); list["Schema"].Status != verdictOK {
+	if list, _, _ = checked(t, config); list["Schema"].Status != "ok" {
 		t.Errorf("after all migrations: %+v", list["Schema"])
 	}
 	if _, err := database.Owner(t).Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
 		t.Fatal(err)
 	}
-	if list, _, _ = checked(t, config); list["Schema"].Status != verdictFail || !strings.Contains(list["Schema"].Text, "newer than this program") {
+	if list, _, _ = checked(t, config); list["Schema"].Status != "fail" || !strings.Contains(list["Schema"].Text, "newer than this program") {
 		t.Errorf("with a migration of a newer version: %+v", list["Schema"])
 	}
-}
-
-func TestCheckJudgesClocks(t *testing.T) {
-	t.Parallel()
-	for ahead, want := range map[time.Duration]verdict{
-		0: verdictOK, time.Second: verdictOK, -time.Second: verdictOK, 5 * time.Second: verdictWarn, -5 * time.Second: verdictWarn,
-		time.Minute: verdictFail, -time.Minute: verdictFail,
-	} {
-		if got := clockResult(ahead, 10*time.Millisecond); got.Status != want {
-			t.Errorf("%s ahead: %+v, want %s", ahead, got, want)
-		}
-	}
-	if got := clockResult(4*time.Second, 6*time.Second); got.Status != verdictOK {
-		t.Errorf("a difference that a slow network explains: %+v", got)
-	}
-}
-
-// A part that hangs fails after its time, and the others are in the list.
-func TestCheckDoesNotWaitForAPartThatHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		results := examine(t.Context(), time.Minute, []examination{
-			{"hangs", func(context.Context) result { <-release; return passed("late") }},
-			{"works", func(context.Context) result { return passed("at once") }},
-		})
-		close(release)
-		if results[0].Status != verdictFail || results[0].Name != "hangs" || results[1].Status != verdictOK {
-			t.Errorf("%+v", results)
-		}
-	})
 }
 
 // The program itself prints the list for people, and says by its exit code how it ended.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -63,29 +62,6 @@ func fresh(ctx context.Context, address, path, key, body string) (int, error) {
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
 	return response.StatusCode, err
-}
-
-// S49: connections of clients leave descriptors to the admin listener, the database and files.
-func TestConnectionsFollowTheSettings(t *testing.T) {
-	t.Parallel()
-	for files, want := range map[uint64]int{400: 300, 1500: 1125, 65_536: 64_512, math.MaxUint64: 0} {
-		if got := descriptorsOf(files); got != want {
-			t.Errorf("of %d files connections take %d, want %d", files, got, want)
-		}
-	}
-	config, err := LoadConfig("", environment(map[string]string{
-		"PALIMPSEST_CONNECTIONS_PER_PLACE": "1", "PALIMPSEST_CONNECTIONS_PER_KEY": "2", "PALIMPSEST_CONNECTIONS_PER_ACCOUNT": "3", "PALIMPSEST_WORKSPACES_PER_PERSON": "4",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := config.Bounds.connections()
-	if limits.PerPlace != 1 || limits.PerKey != 2 || limits.PerAccount != 3 || config.signUps().Workspaces != 4 {
-		t.Errorf("%+v, %+v", limits, config.SignUp)
-	}
-	if config, err = LoadConfig("", environment(nil)); err != nil || config.Bounds != DefaultBounds() || config.signUps().Workspaces != defaultWorkspaces {
-		t.Errorf("by default %+v, %+v, %v", config.Bounds, config.SignUp, err)
-	}
 }
 
 // S49: a key that keeps more connections open than the program has descriptors for keeps neither another

@@ -13,6 +13,9 @@ import (
 
 	"palimpsest/api/credentials"
 	"palimpsest/api/upstream"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
+	"palimpsest/cmd/palimpsest/terminal"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
@@ -29,23 +32,23 @@ type tools struct {
 }
 
 // withTools runs a command's work on the installation's database.
-func withTools(load func() (Config, error), work func(context.Context, *cobra.Command, tools) error) func(*cobra.Command, []string) error {
+func withTools(load func() (settings.Config, error), work func(context.Context, *cobra.Command, tools) error) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, _ []string) error {
 		config, err := load()
 		if err != nil {
 			return err
 		}
-		databases := databasesOf(config)
-		defer databases.close()
-		safe, err := config.openVault()
+		databases := setup.DatabaseOf(config)
+		defer databases.Close()
+		safe, err := config.OpenVault()
 		if err != nil {
 			return err
 		}
-		base := base{setup: databases.setup, vault: safe}
-		if base.db, err = databases.openDatabase(command.Context(), safe); err != nil {
+		base := base{Inputs: databases.Inputs, vault: safe}
+		if base.db, err = databases.OpenDatabase(command.Context(), safe); err != nil {
 			return err
 		}
-		if base.redis, err = openRedis(base.setup); err != nil {
+		if base.redis, err = setup.OpenRedis(base.Inputs); err != nil {
 			return err
 		}
 		people, keys, err := openAccess(base)
@@ -53,10 +56,10 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 			return err
 		}
 		people.SetSignUps(identity.SignUps{}) // a user of the command line vouches for people
-		provider := upstream.NewGuarded(base.guard)
+		provider := upstream.NewGuarded(base.Guard)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
-		return work(ctx, command, tools{db: base.db, people: people, credentials: newCredentials(base, keys, provider), vault: safe, owner: databases.owner})
+		return work(ctx, command, tools{db: base.db, people: people, credentials: newCredentials(base, keys, provider), vault: safe, owner: databases.Owner})
 	}
 }
 
@@ -72,7 +75,7 @@ func (t tools) user(ctx context.Context, email string) (tenants.User, error) {
 // accountFlags name an account.
 type accountFlags struct{ email, workspace string }
 
-func userCommand(load func() (Config, error)) *cobra.Command {
+func userCommand(load func() (settings.Config, error)) *cobra.Command {
 	var flags accountFlags
 	create := &cobra.Command{
 		Use: "create", Short: "Create a user with a workspace; the password is read from standard input", Args: cobra.NoArgs,
@@ -99,7 +102,7 @@ func userCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
-func workspaceCommand(load func() (Config, error)) *cobra.Command {
+func workspaceCommand(load func() (settings.Config, error)) *cobra.Command {
 	var flags accountFlags
 	create := &cobra.Command{
 		Use: "create", Short: "Create another workspace of a user", Args: cobra.NoArgs,
@@ -126,7 +129,7 @@ func workspaceCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
-func keyCommand(load func() (Config, error)) *cobra.Command {
+func keyCommand(load func() (settings.Config, error)) *cobra.Command {
 	var email, workspace, name, scopes string
 	var lifetime time.Duration
 	create := &cobra.Command{
@@ -164,7 +167,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 	create.Flags().DurationVar(&lifetime, "expires-in", 0, "time after which the key expires, such as 720h; default: never")
 	_ = create.MarkFlagRequired("email")
 	command := &cobra.Command{Use: "key", Short: "Manage API keys"}
-	command.AddCommand(create, keyShowCommand())
+	command.AddCommand(create, terminal.KeyShowCommand())
 	return command
 }
 
@@ -187,4 +190,29 @@ func (f *accountFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.workspace, "workspace", "", "name of the workspace")
 	_ = command.MarkFlagRequired("email")
 	_ = command.MarkFlagRequired("workspace")
+}
+
+// operatorCommand makes a user an operator. It needs access to the command line.
+func operatorCommand(load func() (settings.Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: "operator EMAIL", Short: "Make a user an operator of the installation", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
+				user, err := tools.user(ctx, arguments[0])
+				if err != nil {
+					return err
+				}
+				appointed, err := tenantsdb.AppointOperator(ctx, tools.owner, user.ID)
+				if err != nil {
+					return err
+				}
+				if !appointed {
+					fmt.Fprintf(command.OutOrStdout(), "%s is an operator already\n", user.Email)
+					return nil
+				}
+				fmt.Fprintf(command.OutOrStdout(), "%s is an operator now\n", user.Email)
+				return nil
+			})(command, arguments)
+		},
+	}
 }

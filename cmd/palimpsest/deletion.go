@@ -24,7 +24,7 @@ const (
 // newDeletion creates the service that deletes workspaces: hidden at once, then removed in the background.
 func newDeletion(b base, people *identity.Service, bytes *archivedb.Mover, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: b.db.Deletion, EraseBytes: bytes.Erase, ForgetJobs: b.work.Forget, Log: b.log, Confirm: people.Confirm,
+		Store: b.db.Deletion, EraseBytes: bytes.Erase, ForgetJobs: b.work.Forget, Log: b.Log, Confirm: people.Confirm,
 		Enqueue: func(ctx context.Context, tenant tenants.Tenant) error {
 			return errors.Join(sold.Leave(ctx, tenant), b.work.Enqueue(ctx, tenant, jobs.Job{Kind: jobDelete, Workspace: tenant.Workspace()}))
 		},

@@ -9,6 +9,8 @@ import (
 
 	"palimpsest/billing"
 	"palimpsest/billing/billingdb"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/archivetest"
@@ -28,9 +30,9 @@ func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	if _, err := store.KeepCustomer(t.Context(), workspace.ID, "cus_1"); err != nil {
 		t.Fatal(err)
 	}
-	b := base{setup: newSetup(Config{}, slog.New(slog.DiscardHandler), time.Now), db: database.DB, registry: prometheus.NewRegistry()}
+	b := base{Inputs: setup.New(settings.Config{}, slog.New(slog.DiscardHandler), time.Now), db: database.DB, registry: prometheus.NewRegistry()}
 	b.work = newWork(b)
-	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: b.log, Now: time.Now}) // off
+	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: b.Log, Now: time.Now}) // off
 	service := newDeletion(b, new(identity.Service), archivedb.NewMover(database.DB, archivetest.Keys(), nil), sold)
 	if err := b.work.Open(); err != nil {
 		t.Fatal(err)

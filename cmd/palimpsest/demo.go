@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/cmd/palimpsest/demo"
+	"palimpsest/cmd/palimpsest/logs"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations"
 	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/jobs"
@@ -37,7 +39,7 @@ const (
 	demoSeed = 20_26
 )
 
-func demoCommand(load func() (Config, error)) *cobra.Command {
+func demoCommand(load func() (settings.Config, error)) *cobra.Command {
 	days := demo.Days
 	command := &cobra.Command{
 		Use: "demo", Short: "Run the product with months of a made-up team's work, to look around in; no model is asked", Args: cobra.NoArgs,
@@ -68,8 +70,8 @@ func demoCommand(load func() (Config, error)) *cobra.Command {
 
 // demoConfig returns the settings of an installation's demo. It listens on the same address, and shares
 // nothing else with the installation.
-func demoConfig(of Config) Config {
-	config := DefaultConfig()
+func demoConfig(of settings.Config) settings.Config {
+	config := settings.DefaultConfig()
 	config.Addr, config.AdminAddr, config.PublicURL, config.LogFormat = of.Addr, of.AdminAddr, of.PublicURL, of.LogFormat
 	config.DataDir = filepath.Join(of.DataDir, demoDir)
 	if config.PublicDemo = of.PublicDemo; config.PublicDemo != "" {
@@ -83,7 +85,7 @@ func demoConfig(of Config) Config {
 }
 
 // runDemo runs the demo, and creates it first if it does not exist.
-func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err error) {
+func runDemo(ctx context.Context, config settings.Config, days int, out io.Writer) (err error) {
 	// Reserve the address first: it may be taken, which should fail before a minute's work, and the
 	// provider double must not use it.
 	held, err := listen(ctx, "PALIMPSEST_ADDR", config.Addr)
@@ -138,16 +140,16 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	}
 	return runProgram(ctx, config, func(p *program) {
 		if config.Visited != "" {
-			fmt.Fprintf(out, "\nThe demo runs at %s\nAnyone may look at it without a login, and no one can change anything.\n\n", p.reachable())
+			fmt.Fprintf(out, "\nThe demo runs at %s\nAnyone may look at it without a login, and no one can change anything.\n\n", p.Reachable())
 			return
 		}
 		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\nMails that it would send: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
-			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, p.mailsAt(), state.Made.Key)
+			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.Reachable(), state.Made.Email, demo.Password, p.MailsAt(), state.Made.Key)
 	})
 }
 
 // fillDemo fills the demo's database through a temporary program.
-func fillDemo(ctx context.Context, config Config, filling demo.Config) (made demo.Made, err error) {
+func fillDemo(ctx context.Context, config settings.Config, filling demo.Config) (made demo.Made, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // whole prompts become garbage with every request
 	if _, err := migrations.Up(ctx, config.DatabaseURL); err != nil {
 		return demo.Made{}, err
@@ -160,9 +162,9 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 			err = closing
 		}
 	}()
-	config.Addr, config.AdminAddr, config.PublicURL, config.Role = "127.0.0.1:0", "", "", RoleAPI // nothing answers at the public URL yet
+	config.Addr, config.AdminAddr, config.PublicURL, config.Role = "127.0.0.1:0", "", "", settings.RoleAPI // nothing answers at the public URL yet
 	config.SignUp.Open = identity.OpenToAll
-	log := slog.New(redacting{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})})
+	log := logs.NewWarnings(os.Stderr)
 	filling.Clock.Set(filling.Until.Add(-time.Duration(filling.Days+1) * 24 * time.Hour))
 	program, err := newProgramAt(ctx, config, log, filling.Clock.Now)
 	if err != nil {
@@ -170,8 +172,8 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 	}
 	defer program.stop(context.WithoutCancel(ctx))
 	seams := &program.sites[0].seams
-	invitations := identity.NewInvitations(seams.people, seams.db.Invitations, program.reachable())
-	filling.URL = program.reachable()
+	invitations := identity.NewInvitations(seams.people, seams.db.Invitations, program.Reachable())
+	filling.URL = program.Reachable()
 	filling.Join = func(ctx context.Context, link, password string) error {
 		_, _, err := invitations.SignUp(ctx, filepath.Base(link), password, "", "command line")
 		return err
@@ -286,8 +288,8 @@ func (p demoPlace) startDatabase(ctx context.Context) (owner string, stop func()
 	if err != nil {
 		return "", nil, fmt.Errorf("the demo's database: %w", err)
 	}
-	if err := cluster.CreateDatabase(ctx, databaseName); err != nil {
+	if err := cluster.CreateDatabase(ctx, setup.DatabaseName); err != nil {
 		return "", nil, errors.Join(fmt.Errorf("the demo's database: %w", err), cluster.Stop())
 	}
-	return cluster.DSN(databaseName), cluster.Stop, nil
+	return cluster.DSN(setup.DatabaseName), cluster.Stop, nil
 }

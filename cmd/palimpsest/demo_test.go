@@ -3,15 +3,16 @@ package main
 import (
 	"net"
 	"os"
+	"palimpsest/cmd/palimpsest/settings"
 	"strings"
 	"testing"
 )
 
 func TestDemoOfLessThanTwoDaysIsRefused(t *testing.T) {
 	t.Parallel()
-	command := demoCommand(func() (Config, error) {
+	command := demoCommand(func() (settings.Config, error) {
 		t.Error("the demo was begun")
-		return Config{}, nil
+		return settings.Config{}, nil
 	})
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs([]string{"--days", "1"})
@@ -28,9 +29,9 @@ func TestDemoWhoseAddressIsTakenIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.Addr, config.DataDir = taken.Addr().String(), t.TempDir()
-	command := demoCommand(func() (Config, error) { return config, nil })
+	command := demoCommand(func() (settings.Config, error) { return config, nil })
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs([]string{})
 	err = command.ExecuteContext(t.Context())

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 )
@@ -41,7 +43,7 @@ func siteWith(t *testing.T, host string, find func(context.Context) (tenants.API
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{setup: setup{config: Config{Host: host}}, keys: keys, health: new(health)}
+	return &site{Inputs: setup.Inputs{Config: settings.Config{Storage: settings.Storage{Host: host}}}, keys: keys, health: new(health)}
 }
 
 // found returns the site that a request goes to.
@@ -76,7 +78,7 @@ func TestRequestsWithoutAKeyGoToTheirHost(t *testing.T) {
 		"b.example.com": a, "elsewhere.example.com": a, "127.0.0.1:8080": a,
 	} {
 		if found(all, asking(t, host, "", "")) != want {
-			t.Errorf("%s is not answered by %s", host, want.config.Host)
+			t.Errorf("%s is not answered by %s", host, want.Config.Host)
 		}
 	}
 	if found(all, asking(t, "b.example.com:8443", "X-Api-Key", "sk-someone-else")) != b {

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"palimpsest/cmd/palimpsest/settings"
 	"testing"
 )
 
@@ -18,13 +19,13 @@ func TestForwardedAddressIsBelievedFromTrustedProxiesOnly(t *testing.T) {
 		"no header":                   {"10.0.0.0/8", "10.1.2.3:1234", "", "10.1.2.3"},
 		"nonsense":                    {"10.0.0.0/8", "10.1.2.3:1234", "203.0.113.7, nonsense", "10.1.2.3"},
 	} {
-		config := Config{TrustedProxies: test.trusted}
+		config := settings.Config{Serving: settings.Serving{TrustedProxies: test.trusted}}
 		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		request.RemoteAddr = test.from
 		if test.forwarded != "" {
 			request.Header.Set("X-Forwarded-For", test.forwarded)
 		}
-		if got := config.clientAddress()(request); got != test.want {
+		if got := clientAddress(config)(request); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/tenants/guard"
 )
 
@@ -15,7 +16,7 @@ import (
 // as many as clients send is answered.
 func TestManyHeadersAreRefused(t *testing.T) {
 	t.Parallel()
-	p := newServers(slog.New(slog.DiscardHandler), &ending{}, guard.New(false))
+	p := newServers(slog.New(slog.DiscardHandler), &setup.Ending{}, guard.New(false))
 	listener, err := p.listen(t.Context(), "PALIMPSEST_ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

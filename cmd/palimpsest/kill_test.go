@@ -19,6 +19,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
@@ -157,7 +158,7 @@ func (c *child) start() {
 
 // adopt points a tenant at the program's newest address.
 func (c *child) adopt(w *tenant) {
-	w.program = &program{setup: setup{address: address{listening: c.addr}}}
+	w.program = &program{Inputs: setup.Inputs{Address: setup.Address{Listening: c.addr}}}
 }
 
 // killDuring sends a request and kills the program at a random moment while it

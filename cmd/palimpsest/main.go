@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/inspection"
+	"palimpsest/cmd/palimpsest/offline"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/cmd/palimpsest/terminal"
 )
 
@@ -40,17 +43,18 @@ func newCommand() *cobra.Command {
 	var file, database string
 	root.PersistentFlags().StringVar(&file, "config", "", "YAML file with settings; the environment wins")
 	root.PersistentFlags().StringVar(&database, "database", "", "URL of the PostgreSQL database, in place of DATABASE_URL; or host of the public URL in DATABASE_URLS whose database is meant")
-	load := func() (Config, error) {
-		config, err := LoadConfig(file, os.LookupEnv)
+	load := func() (settings.Config, error) {
+		config, err := settings.LoadConfig(file, os.LookupEnv)
 		if err != nil {
-			return Config{}, err
+			return settings.Config{}, err
 		}
-		return config.choose(database)
+		return config.Choose(database)
 	}
-	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load), versionCommand(), manCommand())
-	root.AddCommand(connectCommand(), disconnectCommand(), runCommand(), mcpCommand())
+	root.AddCommand(serveCommand(load), inspection.Command(load), demoCommand(load), versionCommand())
+	root.AddCommand(offline.Commands(version())...)
+	root.AddCommand(terminal.ClientCommands()...)
 	root.AddCommand(terminal.New(version()).Commands()...)
-	one := loadOne(load)
+	one := settings.LoadOne(load)
 	root.AddCommand(migrateCommand(one), userCommand(one), workspaceCommand(one), keyCommand(one), vaultCommand(one), backupCommand(one), restoreCommand(one))
 	return root
 }

@@ -41,10 +41,3 @@ func TestEachCommandHasAManualPage(t *testing.T) {
 		t.Errorf("groff: %v\n%s", err, said)
 	}
 }
-
-func TestTextOfAManualPageIsNoMacro(t *testing.T) {
-	t.Parallel()
-	if got, want := roff(".a\n'b\nc\\d-e…"), "\\&.a\n\\&'b\nc\\ed\\-e\\[u2026]"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -28,7 +29,7 @@ func masterKey(letter string) string {
 // nothing else is sealed with it.
 func TestMasterKeyIsKnownAndChangedBeforeThereIsADataKey(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	database := dbtest.Empty(t)
 	config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
 	for _, step := range []struct{ keys, want string }{
@@ -40,7 +41,7 @@ func TestMasterKeyIsKnownAndChangedBeforeThereIsADataKey(t *testing.T) {
 		{masterKey("a"), notOfThis},
 		{masterKey("b"), "need the first master key only"},
 	} {
-		command := vaultCommand(func() (Config, error) {
+		command := vaultCommand(func() (settings.Config, error) {
 			config.SecretKey = step.keys
 			return config, nil
 		})

@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations"
 )
 
-func migrateCommand(load func() (Config, error)) *cobra.Command {
+func migrateCommand(load func() (settings.Config, error)) *cobra.Command {
 	command := &cobra.Command{Use: "migrate", Short: "Change or show the database schema"}
 	for _, step := range []struct {
 		use, short string
@@ -29,9 +31,9 @@ func migrateCommand(load func() (Config, error)) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				databases := databasesOf(config)
-				defer databases.close()
-				url, err := databases.ownerURL(command.Context())
+				databases := setup.DatabaseOf(config)
+				defer databases.Close()
+				url, err := databases.OwnerURL(command.Context())
 				if err != nil {
 					return err
 				}

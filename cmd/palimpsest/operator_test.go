@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,52 +12,15 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
-	"palimpsest/tenants/identity"
 )
-
-func TestSignUpSettingsAreRead(t *testing.T) {
-	t.Parallel()
-	config, err := LoadConfig("", environment(map[string]string{
-		"PALIMPSEST_SIGNUP": "domains", "PALIMPSEST_SIGNUP_DOMAINS": "Example.com, @example.org", "PALIMPSEST_SIGNUP_BLOCK_DOMAINS": "bad.example",
-		"PALIMPSEST_SIGNUP_DISPOSABLE": "refuse", "PALIMPSEST_WORKSPACE_CONCURRENCY": "7", "PALIMPSEST_OPERATOR_CONTACT": "ops@example.com",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := config.SignUp
-	if got.Open != identity.OpenToDomains || !slices.Equal(got.Domains, []string{"example.com", "example.org"}) || !slices.Equal(got.Blocked, []string{"bad.example"}) ||
-		!got.RefuseDisposable || config.WorkspaceConcurrency != 7 || config.OperatorContact != "ops@example.com" {
-		t.Errorf("%+v, %d, %q", got, config.WorkspaceConcurrency, config.OperatorContact)
-	}
-	if _, err := LoadConfig("", environment(map[string]string{"PALIMPSEST_SIGNUP": "domains"})); err == nil || !strings.Contains(err.Error(), "PALIMPSEST_SIGNUP_DOMAINS") {
-		t.Errorf("domains without any: %v", err)
-	}
-	for name, c := range map[string]struct {
-		settings map[string]string
-		quiet    bool
-	}{
-		"without mail":                   {nil, false},
-		"with mail":                      {map[string]string{"SMTP_URL": "smtp://mail.example.com:587", "PALIMPSEST_MAIL_FROM": "ops@example.com"}, true},
-		"with verified addresses":        {map[string]string{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL": "true"}, true},
-		"with mail, told to tell":        {map[string]string{"SMTP_URL": "smtp://mail.example.com:587", "PALIMPSEST_MAIL_FROM": "ops@example.com", "PALIMPSEST_SIGNUP_TELLS": "true"}, false},
-		"without mail, told not to tell": {map[string]string{"PALIMPSEST_SIGNUP_TELLS": "false"}, true},
-	} {
-		config, err := LoadConfig("", environment(c.settings))
-		if err != nil || config.quietSignUps() != c.quiet {
-			t.Errorf("%s: sign-ups are quiet: %v, %v", name, !c.quiet, err)
-		}
-	}
-	config, err = LoadConfig("", environment(nil))
-	if err != nil || config.SignUp.Open != "" || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
-		t.Errorf("by default: %+v, %d, %v", config.SignUp, config.WorkspaceConcurrency, err)
-	}
-}
 
 func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
 	t.Parallel()
-	config := Config{WorkspaceConcurrency: 3, RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}
+	config := settings.Config{WorkspaceConcurrency: 3, Accounts: settings.Accounts{RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}}
 	if got := bounded(config, &api.Server{}); got.Concurrency == nil || !got.RequireVerified || got.Contact != "ops@example.com" {
 		t.Errorf("%+v", got)
 	}
@@ -79,8 +41,11 @@ func TestCommandMakesAnOperator(t *testing.T) {
 	}
 	run := func(email string) (string, error) {
 		var said bytes.Buffer
-		command := userCommand(func() (Config, error) {
-			return Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: database.AppURL, SecretKey: dbtest.SecretKey, LogFormat: "text"}, nil
+		command := userCommand(func() (settings.Config, error) {
+			return settings.Config{
+				Serving: settings.Serving{LogFormat: "text"},
+				Storage: settings.Storage{DatabaseURL: database.OwnerURL, DatabaseAppURL: database.AppURL, SecretKey: dbtest.SecretKey},
+			}, nil
 		})
 		command.SetArgs([]string{"operator", email})
 		command.SetOut(&said)
@@ -111,19 +76,19 @@ func TestChangesAreHeardPastAPooler(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	app, worker := database.PooledURLs(t, 2)
-	config := Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: app, DatabaseWorkerURL: worker, SecretKey: dbtest.SecretKey}
-	p := &databases{setup: newSetup(config, slog.New(slog.DiscardHandler), time.Now)}
-	defer p.close()
-	safe, err := config.openVault()
+	config := settings.Config{Storage: settings.Storage{DatabaseURL: database.OwnerURL, DatabaseAppURL: app, DatabaseWorkerURL: worker, SecretKey: dbtest.SecretKey}}
+	p := &setup.Database{Inputs: setup.New(config, slog.New(slog.DiscardHandler), time.Now)}
+	defer p.Close()
+	safe, err := config.OpenVault()
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := p.openDatabase(t.Context(), safe)
+	db, err := p.OpenDatabase(t.Context(), safe)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := make(chan string, 1)
-	listener := db.NewListener(p.log)
+	listener := db.NewListener(p.Log)
 	listener.Handle("palimpsest_settings", func(payload string) { told <- payload }, func() {})
 	if err := listener.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -147,7 +112,7 @@ func TestCommandsWorkBesideTheRunningProduct(t *testing.T) {
 	t.Parallel()
 	i := startOn(t, "", providerdouble.Config{})
 	w := i.tenant("ada")
-	load := func() (Config, error) { return i.config, nil }
+	load := func() (settings.Config, error) { return i.config, nil }
 	for _, test := range []struct {
 		command *cobra.Command
 		words   []string

@@ -4,32 +4,23 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/PuerkitoBio/goquery"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
-	"palimpsest/api/redistest"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
-	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/jobs"
-	"palimpsest/tenants"
 )
 
 // gateway is a real S3 server that can be stopped and started again at its address.
@@ -118,7 +109,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	bucket := newGateway(t)
 	i := start(t, providerdouble.Config{})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = bucket.url(), RoleAPI // passes are the test's own
+	i.config.BlobURL, i.config.Role = bucket.url(), settings.RoleAPI // passes are the test's own
 	i.boot()
 	operator, other := i.tenant("operator"), i.tenant("member")
 	var s script
@@ -137,12 +128,12 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 		}
 	}
 	i.shutdown()
-	i.config.Role = RoleAll
+	i.config.Role = settings.RoleAll
 	i.boot()
 
 	isUp := func(up bool) {
 		t.Helper()
-		i.program.sites[0].health.parts.look(t.Context())
+		i.program.sites[0].health.parts.Look(t.Context())
 		field, metric := "down", "palimpsest_bucket_up 0"
 		if up {
 			field, metric = "up", "palimpsest_bucket_up 1"
@@ -210,171 +201,6 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	}
 }
 
-// watched are the parts of an installation that has a database and perhaps Redis.
-func watched(database *dbtest.Database, client *redis.Client) *installation {
-	i := &installation{now: time.Now}
-	i.watchDatabase(database.DB)
-	i.watchPartitions(database.DB.WorkPool().Query)
-	i.watchRedis(client)
-	return i
-}
-
-// found returns what a new look at a part finds. No part shows an address or a password.
-func (i *installation) found(t *testing.T) map[string]tenants.Check {
-	t.Helper()
-	found := map[string]tenants.Check{}
-	for _, check := range i.newChecks(t.Context()) {
-		found[check.Name] = check
-		if said := check.Text + check.Means; strings.Contains(said, "hunter2") || strings.Contains(said, "127.0.0.1") {
-			t.Errorf("%s shows too much: %s", check.Name, said)
-		}
-		if check.OK == (check.Means != "") {
-			t.Errorf("%s: what it means is for what fails: %+v", check.Name, check)
-		}
-	}
-	return found
-}
-
-// The health that operators see looks at each part, and says of one that is down that it
-// does not answer, without its address or password.
-func TestHealthLooksAtEachPart(t *testing.T) {
-	t.Parallel()
-	database := dbtest.New(t)
-	address, stop := redistest.Start(t)
-	setup := newSetup(Config{RedisURL: "redis://" + address}, slog.New(slog.DiscardHandler), time.Now)
-	defer setup.close()
-	client, err := openRedis(setup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := watched(database, client)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var bucket archive.Bucket
-	if bucket, err = blob.Open(t.Context(), "file://"+t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	var waits time.Time
-	p.watchArchive(&swapped{&bucket}, func(context.Context) (time.Time, error) { return waits, nil })
-	found := p.found(t)
-	for _, name := range []string{"Database", "Partitions", "Jobs", "Replication", "Blob store", "Archive mover", "Redis", "Version"} {
-		if check, is := found[name]; !is || !check.OK || check.Text == "" {
-			t.Errorf("%s: %+v", name, check)
-		}
-	}
-
-	work := newWork(base{setup: setup, db: database.DB, registry: prometheus.NewRegistry()})
-	work.Handle("later", jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
-	if err := work.Open(); err != nil {
-		t.Fatal(err)
-	}
-	workspace := tenants.NewWorkspaceID()
-	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
-		t.Fatal(err)
-	}
-	if jobs := p.found(t)["Jobs"]; !jobs.OK || !strings.Contains(jobs.Text, "1 waiting") {
-		t.Errorf("with a job: %+v", jobs)
-	}
-
-	waits = p.now().Add(-2 * lateWork)
-	if check := p.found(t)["Archive mover"]; check.OK || !check.Late || check.Text != "10 min behind" {
-		t.Errorf("late: %+v", check)
-	}
-	stop()
-	if bucket, err = blob.Open(t.Context(), "s3://key:hunter2@bucket?region=r&endpoint=http://"+listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	database.DB.Close()
-	found = p.found(t)
-	for _, name := range []string{"Database", "Jobs", "Blob store", "Redis"} {
-		if check := found[name]; check.OK || check.Text != "does not answer" {
-			t.Errorf("%s is down: %+v", name, check)
-		}
-	}
-
-	p = watched(database, nil)
-	p.watchArchive(nil, nil)
-	found = p.found(t)
-	for _, name := range []string{"Blob store", "Redis"} {
-		if check := found[name]; !check.OK {
-			t.Errorf("%s, which is not configured: %+v", name, check)
-		}
-	}
-}
-
-// swapped is a bucket that the test exchanges.
-type swapped struct{ bucket *archive.Bucket }
-
-func (s *swapped) Put(ctx context.Context, name string, content []byte) error {
-	return (*s.bucket).Put(ctx, name, content)
-}
-
-func (s *swapped) Get(ctx context.Context, name string) ([]byte, error) {
-	return (*s.bucket).Get(ctx, name)
-}
-
-func (s *swapped) Range(ctx context.Context, name string, offset, length int) ([]byte, error) {
-	return (*s.bucket).Range(ctx, name, offset, length)
-}
-
-func (s *swapped) Delete(ctx context.Context, name string) error {
-	return (*s.bucket).Delete(ctx, name)
-}
-
-func (s *swapped) Names(ctx context.Context, each func(name string) error) error {
-	return (*s.bucket).Names(ctx, each)
-}
-
-func TestSlowDatabaseNeedsAttention(t *testing.T) {
-	t.Parallel()
-	for took, want := range map[time.Duration]tenants.Check{
-		slowDatabase:                    {Name: "Database", OK: true, Text: "answers"},
-		slowDatabase + time.Millisecond: {Name: "Database", Late: true, Text: "answers after 501 ms"},
-	} {
-		got := databaseAnswered(took)
-		if got.Means = ""; got != want {
-			t.Errorf("after %s: %+v, want %+v", took, got, want)
-		}
-	}
-}
-
-// A standby that replays nothing is behind by what it lacks, and one that is gone is named:
-// the database keeps its log for it.
-func TestStandbyThatIsBehindNeedsAttention(t *testing.T) {
-	t.Parallel()
-	seconds := func(value float64) *float64 { return &value }
-	for name, test := range map[string]struct {
-		lags []tenants.ReplicationLag
-		want tenants.Check
-	}{
-		"none":                {nil, tenants.Check{OK: true, Text: "no standby"}},
-		"close":               {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(0)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{OK: true, Text: "2 s behind"}},
-		"late":                {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(600)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{Late: true, Text: "10 min behind"}},
-		"one of them is gone": {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}, {Standby: "b", Seconds: seconds(600)}}, tenants.Check{Text: "a is not connected"}},
-		"gone":                {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}}, tenants.Check{Text: "a is not connected"}},
-	} {
-		found := replication(test.lags, nil)
-		measured := 0
-		for _, value := range found.values {
-			if value.Desc() == replicationBytes {
-				measured++
-			}
-		}
-		if measured != len(test.lags) {
-			t.Errorf("%s: %d standbys are measured", name, measured)
-		}
-		got := found.check
-		if got.Name, got.Means = "", ""; got != test.want {
-			t.Errorf("%s: %+v, want %+v", name, got, test.want)
-		}
-	}
-}
-
 // The database's own figures of a real standby, and of a slot that no standby uses.
 func TestLagOfStandbysIsMeasured(t *testing.T) {
 	t.Parallel()
@@ -386,7 +212,7 @@ func TestLagOfStandbysIsMeasured(t *testing.T) {
 	w.sendOf(&s)
 	w.untilArchived(len(s.messages))
 	i.until(func() bool {
-		i.program.sites[0].health.parts.look(t.Context())
+		i.program.sites[0].health.parts.Look(t.Context())
 		return strings.Contains(w.metrics(), "palimpsest_replication_lag_bytes{standby=\"walreceiver\"} 0\n")
 	})
 	if metrics := w.metrics(); !strings.Contains(metrics, "palimpsest_replication_lag_seconds{standby=\"walreceiver\"} ") {
@@ -402,44 +228,7 @@ func TestLagOfStandbysIsMeasured(t *testing.T) {
 	}
 	// The overview has no such card before the workspace's first request is recorded.
 	i.until(func() bool {
-		i.program.sites[0].health.parts.look(t.Context())
+		i.program.sites[0].health.parts.Look(t.Context())
 		return strings.Contains(w.attention(), "Replication: lost is not connected")
 	})
-}
-
-func TestLookThatEndsLateDoesNotHideNewerFindings(t *testing.T) {
-	t.Parallel()
-	var parts installation
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	found := make(chan string, 2)
-	found <- "older"
-	found <- "newer"
-	parts.add(func(context.Context) finding {
-		name := <-found
-		if name == "older" {
-			close(begun)
-			<-goOn
-		}
-		return finding{check: tenants.Check{Name: name}}
-	})
-	var older sync.WaitGroup
-	older.Go(func() { parts.look(t.Context()) })
-	<-begun
-	parts.look(t.Context())
-	close(goOn)
-	older.Wait()
-	if checks := parts.checks(); checks[0].Name != "newer" {
-		t.Errorf("after both looks: %+v", checks)
-	}
-}
-
-func TestLengthsOfTimeAreShort(t *testing.T) {
-	t.Parallel()
-	for length, want := range map[time.Duration]string{
-		20 * time.Millisecond: "20 ms", 119 * time.Second: "119 s", 119 * time.Minute: "119 min", 50 * time.Hour: "50 h",
-	} {
-		if got := lasts(length); got != want {
-			t.Errorf("%s: %q, want %q", fmt.Sprint(length), got, want)
-		}
-	}
 }

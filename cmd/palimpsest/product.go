@@ -3,15 +3,21 @@ package main
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api"
 	"palimpsest/api/alerts"
 	"palimpsest/api/manage"
+	"palimpsest/api/proxysettings"
 	"palimpsest/billing"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/tenants/deletion"
@@ -39,17 +45,17 @@ type product struct {
 
 // serve adds the JSON API and the dashboard to e, according to the process's role.
 func (p product) serve(e *echo.Echo) {
-	if p.config.Role == RoleWorker {
+	if p.Config.Role == settings.RoleWorker {
 		return
 	}
-	credentials, invitations := newCredentials(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
+	credentials, invitations := newCredentials(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.Reachable())
 	signOn, devices := newSignOn(p.base, p.people), newDevices(p.base, p.people, credentials)
 	reads := p.db.Reader()
 	costs := sessiondb.New(reads, p.archiveKeys).Browser()
 	api := manage.Config{
-		Defaults: p.config.defaults(), Codecs: formats.ByFormat(),
+		Defaults: p.Defaults(), Codecs: formats.ByFormat(),
 		People: manage.People{
-			Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{p.keys}, Members: p.people.Workspaces(),
+			Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.Reachable()), Keys: admittingKeys{p.keys}, Members: p.people.Workspaces(),
 			Invitations: invitations, Operators: p.db.Operators, SignOn: signOn, Devices: devices,
 		},
 		Gateway: manage.Gateway{
@@ -61,15 +67,15 @@ func (p product) serve(e *echo.Echo) {
 		},
 		Traffic:        manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
 		Administration: manage.Administration{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
-		Version:        version(), Log: p.log, Now: p.now,
+		Version:        version(), Log: p.Log, Now: p.Now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
-	if !p.config.Role.shows() {
+	if !p.Config.Role.Shows() {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.reachable(), Defaults: p.config.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo, PublicDemo: p.config.PublicDemo,
-		MailToken: p.mailToken, Version: version(),
+		PublicURL: p.Reachable(), Defaults: p.Defaults(), Codecs: formats.ByFormat(), Log: p.Log, Now: p.Now, Contact: p.Config.OperatorContact, Demo: p.Config.Demo, PublicDemo: p.Config.PublicDemo,
+		MailToken: p.MailToken, Version: version(),
 	}, web.Deps{
 		People: web.People{
 			Identity: admittingPeople{p.people}, Members: p.people.Workspaces(), Invitations: invitations, SignOn: signOn,
@@ -87,11 +93,35 @@ func (p product) serve(e *echo.Echo) {
 			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
 			Comments: p.db.Comments,
 		},
-		Installation: web.Installation{Mails: p.mails, Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks},
+		Installation: web.Installation{Mails: p.mails, Operator: p.db.Operators, Health: p.health.parts.NewChecks, LatestHealth: p.health.parts.LatestChecks},
 		Administration: web.Administration{
 			Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting,
 			ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold,
 		},
 		Live: p.pages,
 	}).Register(e)
+}
+
+// settingsIn returns a function that reads a workspace's pipeline from the database.
+func settingsIn(b base) func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
+	return func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
+		saved, err := b.db.Pipelines.Pipeline(ctx, workspace)
+		if err != nil {
+			return pipeline.Config{}, err
+		}
+		config, _, err := modules.Catalog().Resolve(b.Defaults(), pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
+		return config, err
+	}
+}
+
+// advise schedules the replay of recent sessions with the other trigger. It returns the preview service and
+// the store of its results.
+func advise(b base, sessions *sessiondb.Store, models *tokens.Models, settings *proxysettings.Cache) (*preview.Preview, *previewdb.Store) {
+	prices := func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) {
+		return settings.Overrides(ctx, workspace, uuid.Nil)
+	}
+	compares, store := preview.New(sessions.Browser(), models).WithPrices(prices), previewdb.New(b.db)
+	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: b.db.Workspaces.AllWorkspaces, Settings: settingsIn(b), Now: b.Now}
+	b.work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)
+	return compares, store
 }

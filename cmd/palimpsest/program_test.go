@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/web/browsertest"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { dbtest.Main(m, browsertest.Stop) }
 // instance is the real program with a provider double behind it.
 type instance struct {
 	t       testing.TB
-	config  Config
+	config  settings.Config
 	program *program
 	host    string // that requests name; "" means the address
 	log     *syncBuffer
@@ -53,7 +54,7 @@ func startOn(t testing.TB, databaseURL string, double providerdouble.Config) *in
 	if double.Count == nil {
 		double.Count = counter(t).Count
 	}
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
 	config.DatabaseURL, config.DataDir = databaseURL, t.TempDir()
 	config.SecretKey = dbtest.SecretKey
@@ -79,7 +80,7 @@ func (i *instance) shutdown() { i.program.stop(i.t.Context()) }
 func (i *instance) url(path string) string { return "http://" + i.program.addr() + path }
 
 // addr returns the address that the product listens on.
-func (p *program) addr() string { return p.listening }
+func (p *program) addr() string { return p.Listening }
 
 // tenant signs up a workspace, stores a key for each provider and creates an API key.
 func (i *instance) tenant(name string) *tenant {

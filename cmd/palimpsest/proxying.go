@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"palimpsest/api/recorder"
 	"palimpsest/api/summaries"
 	"palimpsest/api/upstream"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/idle"
@@ -32,6 +34,7 @@ import (
 	"palimpsest/pipeline/session/journal"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/tokens/catalog"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
@@ -56,7 +59,7 @@ type proxying struct {
 // openProxying creates the parts for prompts, answers and records, and starts their background work.
 // recorded counts exchanges that have become durable.
 func openProxying(b base, of stored, recorded *tally) (proxying, error) {
-	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.config.Pipe, b.config.AllowPrivateUpstreams)
+	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.Config.Pipe, b.Config.AllowPrivateUpstreams)
 	if err != nil {
 		return proxying{}, err
 	}
@@ -66,14 +69,14 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if err != nil {
 		return proxying{}, fmt.Errorf("token counter: %w", err)
 	}
-	t := proxying{settings: settings, provider: upstream.NewGuarded(b.guard)}
-	b.onClose(t.provider.Close)
+	t := proxying{settings: settings, provider: upstream.NewGuarded(b.Guard)}
+	b.OnClose(t.provider.Close)
 	// Record the exchanges of killed processes from the local disk before spend is added up.
 	t.limiter = newLimits(b, func(ctx context.Context) { t.recorder.CatchUp(ctx) })
 	if t.recorder, err = startRecorder(b, of, recorded, t.limiter.Release); err != nil {
 		return proxying{}, err
 	}
-	embedder, err := embeddings.New(embeddings.Config{Settings: settings, Upstream: t.provider, Recorder: t.recorder, Spent: b.metrics.Spent, Now: b.now})
+	embedder, err := embeddings.New(embeddings.Config{Settings: settings, Upstream: t.provider, Recorder: t.recorder, Spent: b.metrics.Spent, Now: b.Now})
 	if err != nil {
 		return proxying{}, err
 	}
@@ -81,20 +84,20 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	t.learned = patternsdb.New(b.db)
-	t.patterns = patterns.NewCache(t.learned.Approved, b.now)
+	t.patterns = patterns.NewCache(t.learned.Approved, b.Now)
 	built := modules.All(counter, modules.Memory{
 		Past: compactionbridge.Past{Lanes: of.sessions, Originals: of.originals}, Archive: t.index, Learned: t.patterns,
 	})
 	if t.writer, err = prompt.NewWriter(of.sessions, counter, pipeline.NewChain(built...)); err != nil {
 		return proxying{}, err
 	}
-	t.writer.Now, t.writer.Redactor = b.now, settings.Redact
-	lives, err := session.NewLives(of.sessions.Lives, b.now)
+	t.writer.Now, t.writer.Redactor = b.Now, settings.Redact
+	lives, err := session.NewLives(of.sessions.Lives, b.Now)
 	if err != nil {
 		return proxying{}, err
 	}
 	t.writer.Lives = lives.Of
-	b.config.Catalog.follow(b, t.writer.Models)
+	followCatalog(b, t.writer.Models)
 	share(b, of.sessions, t.writer.Resolver)
 	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
 		return proxying{}, err
@@ -102,44 +105,44 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	t.writer.Store = t.journal
 	planAhead(b, of, t.writer, built)
 	t.limiter.Start()
-	b.onClose(t.limiter.Stop)
+	b.OnClose(t.limiter.Stop)
 	if t.summaries, err = summaries.New(summaries.Config{
 		Settings: settings, Upstream: t.provider, Recorder: t.recorder, Limits: t.limiter, Originals: of.originals, Store: of.sessions,
-		Lanes: t.writer.Resolver, Models: t.writer.Models, Counter: counter, Log: b.log, Now: b.now,
+		Lanes: t.writer.Resolver, Models: t.writer.Models, Counter: counter, Log: b.Log, Now: b.Now,
 		Spent: b.metrics.Spent, Ended: b.metrics.SummaryEnded,
 	}); err != nil {
 		return proxying{}, err
 	}
 	t.summaries.Start()
-	b.onClose(t.summaries.Stop)
+	b.OnClose(t.summaries.Stop)
 	if t.origins, err = api.NewOrigins(b.db.APIKeys.OriginAllowed); err != nil {
 		return proxying{}, err
 	}
-	if t.failover, err = failover.New(b.now, failover.Sleep); err != nil {
+	if t.failover, err = failover.New(b.Now, failover.Sleep); err != nil {
 		return proxying{}, err
 	}
 	if t.answers, err = semanticcache.NewCache(semanticcache.Services{
-		Store: semanticcachedb.New(b.db, of.archiveKeys), Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
+		Store: semanticcachedb.New(b.db, of.archiveKeys), Secret: b.vault.Derive("questions"), Log: b.Log, Now: b.Now,
 	}); err != nil {
 		return proxying{}, err
 	}
 	t.answers.Start()
-	b.onClose(t.answers.Stop)
+	b.OnClose(t.answers.Stop)
 	return t, nil
 }
 
 // proxy creates the proxy's HTTP handler, with its limits on incoming requests. address extracts a client's
 // address.
 func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPExtractor) *api.Server {
-	return bounded(b.config, &api.Server{
+	return bounded(b.Config, &api.Server{
 		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address, Origins: t.origins},
-		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.log, Now: b.now},
+		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.Log, Now: b.Now},
 		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers, Failover: t.failover,
 	})
 }
 
 // bounded sets the proxy's limits on incoming requests.
-func bounded(config Config, proxy *api.Server) *api.Server {
+func bounded(config settings.Config, proxy *api.Server) *api.Server {
 	proxy.Concurrency = api.NewConcurrency(config.WorkspaceConcurrency)
 	proxy.RequireVerified, proxy.Contact = config.RequireVerifiedEmail, config.OperatorContact
 	return proxy
@@ -152,15 +155,15 @@ func startRecorder(b base, of stored, recorded *tally, released func(ctx context
 	if err != nil {
 		return nil, err
 	}
-	recorder := recorder.New(b.db, of.sessions, b.db.Exchanges, of.archiveKeys, b.metrics.Recorded, b.log).WithSpool(kept)
-	announcer := b.db.NewAnnouncer(b.log)
+	recorder := recorder.New(b.db, of.sessions, b.db.Exchanges, of.archiveKeys, b.metrics.Recorded, b.Log).WithSpool(kept)
+	announcer := b.db.NewAnnouncer(b.Log)
 	announcer.Start()
-	b.onClose(announcer.Stop)
+	b.OnClose(announcer.Stop)
 	recorder.Recorded, recorder.Released = recorded.counting(announcer.Recorded), released
 	recorder.Start()
-	b.health.parts.watchRecorder(recorder, kept)
-	b.onClose(recorder.Stop)
-	b.every(spoolReplay, recorder.Replay)
+	b.health.parts.WatchRecorder(recorder, kept)
+	b.OnClose(recorder.Stop)
+	b.Every(spoolReplay, recorder.Replay)
 	return recorder, nil
 }
 
@@ -168,11 +171,11 @@ func startRecorder(b base, of stored, recorded *tally, released func(ctx context
 // one process.
 func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 	lanes.Heed(b.health.outage)
-	if b.config.DatabaseURL == "" {
+	if b.Config.DatabaseURL == "" {
 		return
 	}
 	announcer := session.NewAnnouncer(sessions.Announce, b.health.outage, b.metrics.Unannounced)
-	b.onClose(announcer.Stop)
+	b.OnClose(announcer.Stop)
 	lanes.Share(announcer, sessions.Ends)
 }
 
@@ -185,11 +188,11 @@ func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module
 		}
 		worker := idle.New(idle.Config{
 			Lanes: writer.Resolver, Reader: writer.Reader, Modules: modules.Catalog(), Codecs: formats.ByFormat(), Archive: of.originals, Store: of.sessions,
-			Plan: planner.Plan, Log: b.log, Now: b.now, Ended: b.metrics.PlanEnded,
+			Plan: planner.Plan, Log: b.Log, Now: b.Now, Ended: b.metrics.PlanEnded,
 		})
 		b.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
 		b.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
-			return of.sessions.ExpirePlan(ctx, workspace, lane, b.now())
+			return of.sessions.ExpirePlan(ctx, workspace, lane, b.Now())
 		})
 		writer.PlanLater = worker.Later
 	}
@@ -202,9 +205,18 @@ func newLimits(b base, catchUp func(context.Context)) *limits.Limiter {
 		catchUp(ctx)
 		return b.db.Data.Spend(ctx, workspace, who, day, month)
 	}
-	config := limits.Config{Spend: spend, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
+	config := limits.Config{Spend: spend, Alone: b.metrics.LimitedAlone, Log: b.Log, Now: b.Now}
 	if b.redis != nil {
 		config.Redis = b.redis
 	}
 	return limits.New(config)
+}
+
+// followCatalog keeps the models' catalog up to date with the configured one.
+func followCatalog(b base, models *tokens.Models) {
+	of := b.Config.Catalog
+	if of.Place == "" {
+		return
+	}
+	b.OnClose(catalog.Source{Place: of.Place, Key: of.Key, Kept: filepath.Join(b.Config.DataDir, "catalog.json"), Models: models, Log: b.Log}.Start())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/vault"
@@ -54,8 +55,8 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 
 	for _, want := range []string{"1 second factors, 1 sign-ons, 1 alert channels", "0 second factors, 0 sign-ons, 0 alert channels"} {
 		var out bytes.Buffer
-		command := vaultCommand(func() (Config, error) {
-			config := DefaultConfig()
+		command := vaultCommand(func() (settings.Config, error) {
+			config := settings.DefaultConfig()
 			config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
 			config.SecretKey = base64.StdEncoding.EncodeToString(newer) + "," + base64.StdEncoding.EncodeToString(older)
 			return config, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/tenantsdb"
@@ -81,7 +82,7 @@ func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe 
 }
 
 // vaultCommand is for operators who change the master key.
-func vaultCommand(load func() (Config, error)) *cobra.Command {
+func vaultCommand(load func() (settings.Config, error)) *cobra.Command {
 	again := &cobra.Command{
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {

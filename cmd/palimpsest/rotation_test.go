@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/vault"
@@ -128,7 +129,7 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 	var out bytes.Buffer
 	status := func(secrets string) string {
 		out.Reset()
-		command := vaultCommand(func() (Config, error) {
+		command := vaultCommand(func() (settings.Config, error) {
 			config := i.config
 			config.SecretKey = secrets
 			return config, nil

@@ -17,12 +17,16 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/connections"
+	"palimpsest/cmd/palimpsest/logs"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
+	"palimpsest/cmd/palimpsest/traces"
 	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/spans"
 	"palimpsest/web/live"
 )
 
-func serveCommand(load func() (Config, error)) *cobra.Command {
+func serveCommand(load func() (settings.Config, error)) *cobra.Command {
 	var (
 		role    string
 		install bool
@@ -36,7 +40,7 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if config.Role, err = roleOf(role); err != nil {
+			if config.Role, err = settings.RoleOf(role); err != nil {
 				return err
 			}
 			if install && config.DatabaseURL == "" && len(config.Databases) == 0 {
@@ -46,20 +50,20 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			}
 			return runProgram(command.Context(), config, func(p *program) {
 				for _, site := range p.sites {
-					site.welcome(command.OutOrStdout())
+					site.Welcome(command.OutOrStdout())
 				}
 			})
 		},
 	}
-	serve.Flags().StringVar(&role, "role", string(RoleAll), "part of the product that this process is: all, web, api or worker")
+	serve.Flags().StringVar(&role, "role", string(settings.RoleAll), "part of the product that this process is: all, web, api or worker")
 	serve.Flags().BoolVar(&install, "install", false, "install PostgreSQL with the system's package manager if it is missing")
 	return serve
 }
 
 // runProgram runs the product until the context ends or the product fails. It calls greet once the product
 // is up.
-func runProgram(ctx context.Context, config Config, greet func(*program)) error {
-	log := newLog(os.Stderr, config.LogFormat)
+func runProgram(ctx context.Context, config settings.Config, greet func(*program)) error {
+	log := logs.New(os.Stderr, config.LogFormat)
 	program, err := newProgram(ctx, config, log)
 	if ctx.Err() != nil && err != nil {
 		log.Info("stopped before it was up")
@@ -80,7 +84,7 @@ func runProgram(ctx context.Context, config Config, greet func(*program)) error 
 
 // program is the running product.
 type program struct {
-	setup
+	setup.Inputs
 	process
 	servers  servers
 	sites    sites
@@ -100,7 +104,7 @@ type process struct {
 }
 
 // newProcess returns the shared parts, without a tracer.
-func newProcess(bounds Bounds) process {
+func newProcess(bounds settings.Bounds) process {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return process{
@@ -110,30 +114,33 @@ func newProcess(bounds Bounds) process {
 
 // newProgram starts the product: database, schema, background work, servers. It wires everything, top to
 // bottom. On error it stops everything it started.
-func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program, error) {
+func newProgram(ctx context.Context, config settings.Config, log *slog.Logger) (*program, error) {
 	return newProgramAt(ctx, config, log, time.Now)
 }
 
 // newProgramAt is newProgram with a clock. Jobs and connections still use the machine's.
-func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
-	p := &program{setup: newSetup(config, log, now), process: newProcess(config.Bounds)}
-	p.servers = newServers(log, p.ending, p.guard)
+func newProgramAt(ctx context.Context, config settings.Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
+	p := &program{Inputs: setup.New(config, log, now), process: newProcess(config.Bounds)}
+	p.servers = newServers(log, p.Ending, p.Guard)
 	defer func() {
 		if err != nil {
 			p.close()
 		}
 	}()
 	if config.SMTPURL == "" && (config.DatabaseURL == "" && len(config.Databases) == 0 || config.Demo != "") {
-		p.mailToken = rand.Text()
+		p.MailToken = rand.Text()
 	}
 	listener, err := p.servers.listen(ctx, "PALIMPSEST_ADDR", config.Addr)
 	if err != nil {
 		return nil, err
 	}
-	p.listening = listener.Addr().String()
-	if p.tracer, err = startTraces(ctx, p.setup, p.registry); err != nil {
+	p.Listening = listener.Addr().String()
+	tracer, endTraces, err := traces.Start(ctx, config.Traces, version(), traces.Report{Log: log, Now: now, Metrics: p.registry})
+	if err != nil {
 		return nil, err
 	}
+	p.tracer = tracer
+	p.OnClose(func() { endTraces(p.Longest) })
 	if err := p.openSites(ctx); err != nil {
 		return nil, err
 	}
@@ -145,18 +152,18 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		p.admin = p.servers.serve(admin, adminHandler(p.ready, p.registry, config.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
-	trusted, err := readNetworks(config.TrustedProxies)
+	trusted, err := settings.ReadNetworks(config.TrustedProxies)
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
-	limiter := connections.NewLimiter(config.Bounds.connections(), trusted, config.clientAddress())
+	limiter := connections.NewLimiter(config.Bounds.Connections(), trusted, clientAddress(config))
 	p.registry.MustRegister(limiter.Metrics())
 	p.product = p.servers.serve(limiter.Listen(listener), limiter.Handler(p.sites.handler()))
 	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams don't end on their own
-	if address := p.mailsAt(); address != "" {
+	if address := p.MailsAt(); address != "" {
 		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)
 	}
-	log.Info("listening", "addr", p.listening)
+	log.Info("listening", "addr", p.Listening)
 	return p, nil
 }
 
@@ -166,17 +173,17 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 func (p *program) stop(ctx context.Context) {
 	p.once.Do(func() {
 		p.draining.Store(true)
-		if p.admin != nil && p.config.DrainDelay > 0 { // without an admin server no one can ask whether it is ready
-			p.log.Info("not ready", "delay", p.config.DrainDelay)
-			<-p.after(p.config.DrainDelay)
+		if p.admin != nil && p.Config.DrainDelay > 0 { // without an admin server no one can ask whether it is ready
+			p.Log.Info("not ready", "delay", p.Config.DrainDelay)
+			<-p.after(p.Config.DrainDelay)
 		}
-		ctx, cancel := context.WithTimeout(ctx, p.longest)
+		ctx, cancel := context.WithTimeout(ctx, p.Longest)
 		defer cancel()
 		if err := p.product.Shutdown(ctx); err != nil {
-			p.log.Warn("streams were cut at the end of the drain timeout", "error", err)
+			p.Log.Warn("streams were cut at the end of the drain timeout", "error", err)
 		}
 		p.close()
-		p.log.Info("stopped")
+		p.Log.Info("stopped")
 	})
 }
 
@@ -187,5 +194,5 @@ func (p *program) close() {
 			_ = server.Close()
 		}
 	}
-	p.ending.close()
+	p.Ending.Close()
 }

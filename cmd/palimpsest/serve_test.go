@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/cmd/palimpsest/settings"
 )
 
 // Who stops the program while it waits for its database asked for nothing wrong.
@@ -54,8 +55,8 @@ func TestStartThatFailsByItselfIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	command := serveCommand(func() (Config, error) {
-		config := DefaultConfig()
+	command := serveCommand(func() (settings.Config, error) {
+		config := settings.DefaultConfig()
 		config.Addr = taken.Addr().String()
 		return config, nil
 	})

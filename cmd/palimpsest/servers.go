@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"syscall"
 	"time"
 
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
 	"palimpsest/api/connections"
+	"palimpsest/api/manage"
+	"palimpsest/cmd/palimpsest/settings"
+	"palimpsest/cmd/palimpsest/setup"
 	"palimpsest/tenants/guard"
 )
 
@@ -23,14 +30,14 @@ const (
 // servers answer requests on the program's addresses.
 type servers struct {
 	log    *slog.Logger
-	ending *ending
+	ending *setup.Ending
 	guard  *guard.Guard // learns the addresses
 	failed chan error   // a server that ended on its own
 
 	headers time.Duration // to send a request's headers
 }
 
-func newServers(log *slog.Logger, ending *ending, learns *guard.Guard) servers {
+func newServers(log *slog.Logger, ending *setup.Ending, learns *guard.Guard) servers {
 	return servers{log: log, ending: ending, guard: learns, failed: make(chan error, 2), headers: headerTimeout}
 }
 
@@ -54,7 +61,7 @@ func (s servers) listen(ctx context.Context, setting, address string) (net.Liste
 		return nil, err
 	}
 	s.guard.Own(listener.Addr())
-	s.ending.onClose(func() { _ = listener.Close() }) // a second time where a server has done so
+	s.ending.OnClose(func() { _ = listener.Close() }) // a second time where a server has done so
 	return listener, nil
 }
 
@@ -70,4 +77,36 @@ func (s servers) serve(listener net.Listener, handler http.Handler) *http.Server
 		}
 	}()
 	return server
+}
+
+// newEcho returns the router that all parts add their routes to.
+func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
+	e := echo.New()
+	e.IPExtractor = address
+	e.HideBanner, e.HidePort = true, true
+	e.Logger.SetOutput(io.Discard) // our own log records everything
+	e.Pre(manage.Headers)
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{
+		DisableStackAll: true, DisablePrintStack: true,
+		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+			log.Error("handler panicked", "path", c.Path(), "error", err, "stack", string(stack))
+			return echo.NewHTTPError(http.StatusInternalServerError)
+		},
+	}))
+	return e
+}
+
+// clientAddress returns the extractor of a client's address: the connected peer or, behind trusted proxies,
+// the address that the last of them names. Without trusted networks it ignores X-Forwarded-For, because
+// anyone can write that header.
+func clientAddress(c settings.Config) echo.IPExtractor {
+	trusted, err := settings.ReadNetworks(c.TrustedProxies)
+	if err != nil || len(trusted) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, network := range trusted {
+		options = append(options, echo.TrustIPRange(network))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
 }

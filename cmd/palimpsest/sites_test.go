@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/identity"
@@ -26,13 +27,14 @@ const (
 )
 
 // siteConfig returns the settings of a program on two databases.
-func siteConfig(t *testing.T, ofA, ofB string) Config {
+func siteConfig(t *testing.T, ofA, ofB string) settings.Config {
 	t.Helper()
-	config, err := LoadConfig("", environment(map[string]string{
+	values := map[string]string{
 		"DATABASE_URLS":   "https://" + hostA + "=" + ofA + "\nhttps://" + hostB + "=" + ofB,
 		"PALIMPSEST_ADDR": "127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR": "127.0.0.1:0", "PALIMPSEST_DATA_DIR": t.TempDir(),
 		"PALIMPSEST_SECRET_KEY": dbtest.SecretKey, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS": "true", "PALIMPSEST_DRAIN_DELAY": "0s",
-	}))
+	}
+	config, err := settings.LoadConfig("", func(name string) (string, bool) { value, is := values[name]; return value, is })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func siteConfig(t *testing.T, ofA, ofB string) Config {
 }
 
 // startSites starts a program on two databases.
-func startSites(t *testing.T, config Config) *instance {
+func startSites(t *testing.T, config settings.Config) *instance {
 	t.Helper()
 	i := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, providerdouble.Config{Key: providerKey, Count: counter(t).Count})}
 	i.boot()
@@ -152,7 +154,7 @@ func TestMetricsAndReadinessTellTheDatabasesApart(t *testing.T) {
 	}
 	for _, host := range []string{hostA, hostB} {
 		for _, dir := range []string{spoolDir, journalDir} {
-			if found, err := filepath.Glob(filepath.Join(i.config.DataDir, databasesDir, host, dir)); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(i.config.DataDir, "databases", host, dir)); err != nil || len(found) != 1 {
 				t.Errorf("%s has no directory %s of its own", host, dir)
 			}
 		}
@@ -188,7 +190,7 @@ func TestOutageOfOneDatabaseIsThatOfItsWorkspaces(t *testing.T) {
 	sends(b, http.StatusOK)
 	freshA, freshB := fresh(a), fresh(b)
 
-	broken := &instance{t: t, config: config.each()[1]}
+	broken := &instance{t: t, config: config.Each()[1]}
 	broken.allowConnections(false)
 	i.until(func() bool { return i.program.sites[1].health.away.Load() })
 	sends(a, http.StatusOK)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
@@ -26,7 +28,7 @@ func openStored(ctx context.Context, b base) (stored, error) {
 	dataKeys := datakeys.New(b.db.DataKeys, b.vault)
 	keys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(b.db, keys).WithJobs(b.work)
-	due := upkeep{db: b.db, keys: dataKeys, vault: b.vault, rotation: newRotation(b.registry, b.vault.Masters()), sessions: sessions, log: b.log, now: b.now}
+	due := upkeep{db: b.db, keys: dataKeys, vault: b.vault, rotation: newRotation(b.registry, b.vault.Masters()), sessions: sessions, log: b.Log, now: b.Now}
 	b.work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
 	b.work.Every("fold_sums", foldEvery, foldTimeout, b.db.Usage.FoldSums)
 	b.work.Every("partitions", upkeepEvery, partitionsTimeout, newPartitions(b))
@@ -39,15 +41,15 @@ func openStored(ctx context.Context, b base) (stored, error) {
 func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
 	originals := archivedb.New(b.db, keys)
 	var bucket archive.Bucket
-	if b.config.BlobURL != "" {
+	if b.Config.BlobURL != "" {
 		var err error
-		if bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
+		if bucket, err = blob.Open(ctx, b.Config.BlobURL); err != nil {
 			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 		originals = originals.WithBucket(bucket)
 	}
 	mover := archivedb.NewMover(b.db, keys, bucket)
-	b.health.parts.watchArchive(bucket, mover.WaitsSince)
+	b.health.parts.WatchArchive(bucket, mover.WaitsSince)
 	volume := newVolume(b.registry)
 	if bucket == nil {
 		return originals, mover, nil
@@ -81,6 +83,35 @@ func openIndex(b base, of stored, embedder archive.Embedder) (*archivedb.Index, 
 		_, err := index.EmbedPending(ctx)
 		return err
 	})
-	b.health.parts.watchIndex(index.WaitsSince)
+	b.health.parts.WatchIndex(index.WaitsSince)
 	return index, nil
+}
+
+// volume reports the size of the archive by place, as of the end of the last pass.
+type volume struct{ pending, segments, bytes, dead prometheus.Gauge }
+
+func newVolume(registry prometheus.Registerer) volume {
+	v := volume{
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_archive_pending_objects", Help: "Archived messages that are not in the bucket yet, at the end of the last pass.",
+		}),
+		segments: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_archive_segments", Help: "Objects of the bucket that hold archived messages.",
+		}),
+		bytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_archive_segment_bytes", Help: "Bytes of the segments in the bucket.",
+		}),
+		dead: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_archive_dead_bytes", Help: "Bytes of the segments that belong to deleted messages and are yet to be taken out.",
+		}),
+	}
+	registry.MustRegister(v.pending, v.segments, v.bytes, v.dead)
+	return v
+}
+
+func (v volume) set(now archivedb.Volume) {
+	v.pending.Set(float64(now.Pending))
+	v.segments.Set(float64(now.Segments))
+	v.bytes.Set(float64(now.Bytes))
+	v.dead.Set(float64(now.Dead))
 }

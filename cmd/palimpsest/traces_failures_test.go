@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/pipeline/wire"
 )
 
@@ -52,7 +51,7 @@ func (w *tenant) misbehaving(how string, stream bool) {
 func TestFailuresAndRetriesAreTraced(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	i := startTraced(t, providerdouble.Config{Window: 20_000}, func(traces *Traces) { traces.TracesEndpoint = to.URL + "/v1/traces" })
+	i := startTraced(t, providerdouble.Config{Window: 20_000}, func(traces *settings.Traces) { traces.TracesEndpoint = to.URL + "/v1/traces" })
 	w := i.tenant("failing")
 	w.misbehaving(providerdouble.MisbehaveRateLimit, false)
 	w.misbehaving(providerdouble.MisbehaveFailure, false)
@@ -70,7 +69,7 @@ func TestFailuresAndRetriesAreTraced(t *testing.T) {
 	const failed, fine = tracepb.Status_STATUS_CODE_ERROR, tracepb.Status_STATUS_CODE_UNSET
 	const request = "POST /v1/messages"
 	const chat = request + " > chat claude-sonnet-4-5"
-	found := traces(to.received())
+	found := treesOf(to.received())
 	if len(found) != 6 {
 		t.Fatalf("%d traces, want 6", len(found))
 	}
@@ -129,13 +128,13 @@ func TestSummariesAreInTheTraceOfTheirRequest(t *testing.T) {
 	double := providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(providerdouble.Request) providerdouble.Reply {
 		return providerdouble.Reply{Text: providerdouble.Notes}
 	})}
-	i := startTraced(t, double, func(traces *Traces) { traces.Endpoint = to.URL })
+	i := startTraced(t, double, func(traces *settings.Traces) { traces.Endpoint = to.URL })
 	w := newWorker(i.tenant("summarized"))
 	w.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
 	w.untilEpoch()
 	w.untilSummaries(1)
 	i.shutdown()
-	for _, trace := range traces(to.received()) {
+	for _, trace := range treesOf(to.received()) {
 		for _, span := range trace {
 			if span.GetName() != "summarize" {
 				continue
@@ -155,8 +154,8 @@ func TestSummariesAreInTheTraceOfTheirRequest(t *testing.T) {
 func TestNothingIsTracedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	for name, traces := range map[string]Traces{
-		"not set":  DefaultTraces(),
+	for name, traces := range map[string]settings.Traces{
+		"not set":  settings.DefaultTraces(),
 		"disabled": {Endpoint: to.URL, Disabled: true},
 		"no spans": {TracesEndpoint: to.URL, Exporter: "none"},
 	} {
@@ -164,7 +163,7 @@ func TestNothingIsTracedUnlessAskedFor(t *testing.T) {
 			t.Errorf("%s: requests are traced", name)
 		}
 	}
-	i := startTraced(t, providerdouble.Config{}, func(traces *Traces) { traces.Endpoint, traces.Disabled = to.URL, true })
+	i := startTraced(t, providerdouble.Config{}, func(traces *settings.Traces) { traces.Endpoint, traces.Disabled = to.URL, true })
 	w := i.tenant("untraced")
 	w.post("/v1/messages", fmt.Appendf(nil, askMessages, ""), map[string]string{
 		"Traceparent": clientParent, "Tracestate": "vendor=of-the-client", "Baggage": "user=alice",
@@ -203,8 +202,8 @@ func TestReceiverThatFailsHarmsNobody(t *testing.T) {
 	for name, url := range map[string]string{"down": down.URL, "hangs": hanging.URL, "refuses": refusing.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i := startTraced(t, providerdouble.Config{}, func(traces *Traces) { traces.Endpoint = url })
-			i.program.longest = time.Second
+			i := startTraced(t, providerdouble.Config{}, func(traces *settings.Traces) { traces.Endpoint = url })
+			i.program.Longest = time.Second
 			w := i.tenant("unheard")
 			for range 20 {
 				if response, answer := w.post("/v1/messages", fmt.Appendf(nil, askMessages, `,"stream":true`), nil); response.StatusCode != http.StatusOK || !strings.Contains(string(answer), "message_stop") {
@@ -223,87 +222,5 @@ func TestReceiverThatFailsHarmsNobody(t *testing.T) {
 				t.Error("no metric tells of it")
 			}
 		})
-	}
-}
-
-// A client cannot have more of its requests traced than the operator wants, unless the
-// operator has chosen to follow it.
-func TestAClientsWordDecidesOnlyWhereTheOperatorWantsIt(t *testing.T) {
-	t.Parallel()
-	const many = 2000
-	for _, test := range []struct {
-		sampler, ratio     string
-		alone, asks, asks0 [2]int // the least and the most of many that are traced: without a parent, with one that is traced, with one that is not
-	}{
-		{"always_on", "", [2]int{many, many}, [2]int{many, many}, [2]int{many, many}},
-		{"always_off", "", [2]int{0, 0}, [2]int{0, 0}, [2]int{0, 0}},
-		{"traceidratio", "0", [2]int{0, 0}, [2]int{0, 0}, [2]int{0, 0}},
-		{"traceidratio", "0.1", [2]int{50, 400}, [2]int{50, 400}, [2]int{50, 400}},
-		{"traceidratio", "", [2]int{many, many}, [2]int{many, many}, [2]int{many, many}},
-		{"parentbased_always_on", "", [2]int{many, many}, [2]int{many, many}, [2]int{0, 0}},
-		{"parentbased_traceidratio", "0", [2]int{0, 0}, [2]int{many, many}, [2]int{0, 0}},
-	} {
-		traces := DefaultTraces()
-		traces.Endpoint, traces.Sampler, traces.SamplerArg = "http://localhost:4318", test.sampler, test.ratio
-		if err := traces.validate(); err != nil {
-			t.Fatal(err)
-		}
-		sampler, err := traces.sampler()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The id that a sampler by ids always takes.
-		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{1}, Remote: true})
-		for name, of := range map[string]struct {
-			parent trace.SpanContext
-			want   [2]int
-		}{"alone": {trace.SpanContext{}, test.alone}, "traced": {parent.WithTraceFlags(trace.FlagsSampled), test.asks}, "not traced": {parent, test.asks0}} {
-			ctx, taken := trace.ContextWithSpanContext(t.Context(), of.parent), 0
-			for range many {
-				if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx, TraceID: trace.TraceID{15: 1}}).Decision == sdktrace.RecordAndSample {
-					taken++
-				}
-			}
-			if taken < of.want[0] || taken > of.want[1] {
-				t.Errorf("%s %s, %s: %d of %d are traced", test.sampler, test.ratio, name, taken, many)
-			}
-		}
-	}
-}
-
-func TestWrongSettingOfTracesIsNamed(t *testing.T) {
-	t.Parallel()
-	for name, value := range map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT":        "localhost:4318",
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "ftp://hunter2",
-		"OTEL_EXPORTER_OTLP_PROTOCOL":        "grpc",
-		"OTEL_EXPORTER_OTLP_HEADERS":         "hunter2",
-		"OTEL_RESOURCE_ATTRIBUTES":           "a=%zz",
-		"OTEL_TRACES_SAMPLER":                "jaeger_remote",
-		"OTEL_TRACES_SAMPLER_ARG":            "110",
-		"OTEL_TRACES_EXPORTER":               "zipkin",
-		"OTEL_SDK_DISABLED":                  "perhaps",
-	} {
-		set := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318", name: value}
-		if _, err := LoadConfig("", environment(set)); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", name, err)
-		}
-		delete(set, "OTEL_EXPORTER_OTLP_ENDPOINT")
-		if set[name] = value; strings.Contains(name, "_ENDPOINT") || name == "OTEL_SDK_DISABLED" {
-			continue
-		}
-		if _, err := LoadConfig("", environment(set)); err != nil {
-			t.Errorf("%s for other programs: %v", name, err)
-		}
-	}
-	config, err := LoadConfig("", environment(map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/", "OTEL_EXPORTER_OTLP_HEADERS": "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "authorization=Bearer%20x, b=2",
-		"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.25",
-	}))
-	if err != nil || config.Traces.URL() != "http://collector:4318/v1/traces" || !config.Traces.IsOn() {
-		t.Fatalf("%+v %v", config.Traces, err)
-	}
-	if headers, err := pairs(config.Traces.Headers); err != nil || headers["authorization"] != "Bearer x" || headers["b"] != "2" || len(headers) != 2 {
-		t.Errorf("headers %v %v", headers, err)
 	}
 }

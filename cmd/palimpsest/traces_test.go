@@ -22,6 +22,8 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
+	"palimpsest/cmd/palimpsest/logs"
+	"palimpsest/cmd/palimpsest/settings"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -107,8 +109,8 @@ func noted(attributes []*commonpb.KeyValue) map[string]string {
 // tree is the spans of one trace.
 type tree []*tracepb.Span
 
-// traces returns the spans by their traces, in the order in which these began.
-func traces(all []*tracepb.Span) []tree {
+// treesOf returns the spans by their traces, in the order in which these began.
+func treesOf(all []*tracepb.Span) []tree {
 	slices.SortStableFunc(all, func(a, b *tracepb.Span) int { return int(a.GetStartTimeUnixNano()) - int(b.GetStartTimeUnixNano()) })
 	var found []tree
 	for _, span := range all {
@@ -167,11 +169,11 @@ func says(t *testing.T, span *tracepb.Span, pairs ...string) {
 }
 
 // startTraced starts the program with its log on a database of its own, before a receiver.
-func startTraced(t *testing.T, double providerdouble.Config, change func(*Traces)) *instance {
+func startTraced(t *testing.T, double providerdouble.Config, change func(*settings.Traces)) *instance {
 	t.Helper()
 	double.Key = providerKey
 	double.Count = counter(t).Count
-	config := DefaultConfig()
+	config := settings.DefaultConfig()
 	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
 	config.DatabaseURL, config.DataDir = dbtest.New(t).OwnerURL, t.TempDir()
 	config.SecretKey = dbtest.SecretKey
@@ -181,7 +183,7 @@ func startTraced(t *testing.T, double providerdouble.Config, change func(*Traces
 		t.Fatal(err)
 	}
 	i := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, double)}
-	program, err := newProgram(t.Context(), config, newLog(i.log, "json"))
+	program, err := newProgram(t.Context(), config, logs.New(i.log, "json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +202,7 @@ const (
 func TestExchangesAreTraced(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	i := startTraced(t, providerdouble.Config{}, func(traces *Traces) {
+	i := startTraced(t, providerdouble.Config{}, func(traces *settings.Traces) {
 		traces.Endpoint, traces.Headers, traces.Service, traces.Resource = to.URL, "authorization=Bearer%20collector", "proxy", "deployment.environment.name=test"
 	})
 	w := i.tenant("traced")
@@ -213,7 +215,7 @@ func TestExchangesAreTraced(t *testing.T) {
 	}
 	i.shutdown()
 
-	found := traces(to.received())
+	found := treesOf(to.received())
 	if len(found) != 2 {
 		t.Fatalf("%d traces, want 2", len(found))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"palimpsest/cmd/palimpsest/settings"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -60,11 +61,11 @@ func TestVersionVerifiesAFile(t *testing.T) {
 func TestDatabaseFlagTakesAURL(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://me:secret@db.example.com/palimpsest"
-	config, err := Config{}.choose(url)
+	config, err := settings.Config{}.Choose(url)
 	if err != nil || config.DatabaseURL != url {
 		t.Errorf("%q, %v", config.DatabaseURL, err)
 	}
-	if _, err := (Config{Databases: []Database{{}}}).choose(url); err == nil || !strings.Contains(err.Error(), "DATABASE_URLS") {
+	if _, err := (settings.Config{Storage: settings.Storage{Databases: []settings.Database{{}}}}).Choose(url); err == nil || !strings.Contains(err.Error(), "DATABASE_URLS") {
 		t.Errorf("beside DATABASE_URLS: %v", err)
 	}
 }

@@ -52,15 +52,15 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 		return err
 	}
 
-	e := newEcho(s.log, s.config.clientAddress())
+	e := newEcho(s.Log, clientAddress(s.Config))
 	proxy := proxying.proxy(base, admittingKeys{keys}, e.IPExtractor)
 	proxy.Bytes, proxy.Tracer, proxy.Recall = process.bytes, process.tracer, recall.New(recall.Config{
-		Readers: base.db.Data, Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.reachable(),
-		Observe: proxy.Recalled, Log: s.log, Now: s.now,
+		Readers: base.db.Data, Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.Reachable(),
+		Observe: proxy.Recalled, Log: s.Log, Now: s.Now,
 	})
-	if s.config.Role.proxies() {
+	if s.Config.Role.Proxies() {
 		proxy.Register(e)
-		base.every(api.RecheckEvery, proxy.Recheck)
+		base.Every(api.RecheckEvery, proxy.Recheck)
 	}
 	product{
 		base: base, stored: stored, proxying: proxying, people: people, keys: keys, mails: mails, deleting: deleting, sold: sold,

@@ -1,11 +1,18 @@
 package main
 
 import (
-	"fmt"
+	"context"
+	"errors"
+	"log/slog"
 	"time"
 
+	"palimpsest/migrations/partitions"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/tenantsdb"
+	"palimpsest/tenants/vault"
 )
 
 const (
@@ -27,44 +34,79 @@ func indexPace() jobs.Interval { return jobs.Interval{Least: 2 * time.Second, Mo
 // newWork creates the runner of background jobs. Parts register their jobs before openWork: work.Handle for
 // jobs of lanes, work.Every for periodic jobs, work.Share for jobs that all processes do.
 func newWork(b base) *jobsdb.Runner {
-	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.log)
+	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.Log)
 	return jobsdb.New(jobsdb.Config{
-		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.log, Now: time.Now, Idle: !b.config.Role.works(),
+		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.Log, Now: time.Now, Idle: !b.Config.Role.Works(),
 		ListenURL: b.db.ListenURL(),
 	})
 }
 
 // openWork starts accepting jobs, after every kind is registered. Running jobs end with the program.
 func openWork(b base) error {
-	b.onClose(b.work.Stop)
+	b.OnClose(b.work.Stop)
 	return b.work.Open()
 }
 
-// Role is the part of the product that a process runs.
-type Role string
-
-// The roles. Every process answers on its address; it does not serve the paths of another role.
 const (
-	RoleAll    Role = "all"
-	RoleWeb    Role = "web"    // dashboard and JSON API
-	RoleAPI    Role = "api"    // the proxy and the JSON API
-	RoleWorker Role = "worker" // only work off the request path
+	// upkeepEvery is the pause between two rounds of upkeep, so that expired data is gone well within a
+	// day.
+	upkeepEvery   = time.Hour
+	upkeepTimeout = 50 * time.Minute
+	// foldEvery limits how many appended rows readers of sums must add up themselves.
+	foldEvery   = time.Minute
+	foldTimeout = 10 * time.Minute
+	// sweepLimit is the maximum number of sessions that one call of Sweep deletes.
+	sweepLimit = 1000
 )
 
-// roleOf returns the role with a name.
-func roleOf(name string) (Role, error) {
-	switch role := Role(name); role {
-	case RoleAll, RoleWeb, RoleAPI, RoleWorker:
-		return role, nil
-	}
-	return "", fmt.Errorf("--role: %q must be all, web, api or worker", name)
+// upkeep maintains stored data: it seals provider keys and data keys with the newest master key, and
+// deletes sessions after the retention of their workspace.
+type upkeep struct {
+	db       *tenantsdb.DB
+	keys     *datakeys.Manager
+	vault    *vault.Vault
+	rotation *masterRotation
+	sessions *sessiondb.Store
+	log      *slog.Logger
+	now      func() time.Time
 }
 
-// works reports whether the process runs jobs.
-func (r Role) works() bool { return r == RoleAll || r == RoleWorker }
+// run does one round.
+func (u upkeep) run(ctx context.Context) error {
+	rewrapErr := u.rotation.run(ctx, u.db, u.keys, u.vault, u.log)
+	deleted, sweepErr := u.sweep(ctx)
+	if deleted > 0 {
+		u.log.InfoContext(ctx, "upkeep of what is stored", "deleted_sessions", deleted)
+	}
+	return errors.Join(rewrapErr, sweepErr)
+}
 
-// proxies reports whether the process serves the proxy.
-func (r Role) proxies() bool { return r == RoleAll || r == RoleAPI }
+// sweep deletes all expired data, however much it is. The next round continues a round that was cut off.
+func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
+	for {
+		some, err := u.sessions.Cleaner().Sweep(ctx, u.now(), sweepLimit)
+		deleted += some
+		if some < sweepLimit { // also if some workspaces fail, because the others continue
+			return deleted, err
+		}
+	}
+}
 
-// shows reports whether it serves the dashboard.
-func (r Role) shows() bool { return r == RoleAll || r == RoleWeb }
+// partitionsTimeout suffices for scanning all ids of a large partition.
+const partitionsTimeout = 50 * time.Minute
+
+// newPartitions returns a function that maintains the partitions of exchanges. Their ids use this machine's
+// clock.
+func newPartitions(b base) func(ctx context.Context) error {
+	keeper := partitions.Manager{OwnerURL: b.opening.Owner, Days: b.Config.KeepRequestsDays, Now: time.Now, After: time.After}
+	return func(ctx context.Context) error {
+		done, err := keeper.Keep(ctx)
+		if len(done.Made)+len(done.Dropped)+len(done.Built) > 0 {
+			b.Log.InfoContext(ctx, "partitions of requests", "made", done.Made, "dropped", done.Dropped, "indexes", done.Built)
+		}
+		if done.Waits != "" {
+			b.Log.WarnContext(ctx, "old requests are not dropped: too many belong to sessions that are kept", "partition", done.Waits)
+		}
+		return err
+	}
+}

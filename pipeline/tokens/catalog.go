@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -224,21 +223,4 @@ func inRange(name string, value, least, most float64) error {
 		return fmt.Errorf("%s is %v, and must be from %v to %v", name, value, least, most)
 	}
 	return nil
-}
-
-// Endings returns the announced ends of models from a day on, earliest first.
-func (m *Models) Endings(from time.Time) []Ending {
-	var endings []Ending
-	for _, ending := range m.current.Load().ends {
-		if !ending.On.Before(from) {
-			endings = append(endings, ending)
-		}
-	}
-	slices.SortFunc(endings, func(a, b Ending) int {
-		if byDay := a.On.Compare(b.On); byDay != 0 {
-			return byDay
-		}
-		return strings.Compare(a.Model, b.Model)
-	})
-	return endings
 }

@@ -3,6 +3,8 @@ package tenantsdb
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -10,6 +12,283 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
+
+// ChangeRole gives a member of a workspace another role, on behalf of the context's actor, with the actor's
+// current role. It returns tenants.ErrNotFound for non-members, and the errors of tenants.CheckRoleChange.
+func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		change, err := lockMember(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		if err := tenants.CheckRoleChange(change.by, change.Role, role, change.Owners); err != nil || role == change.Role {
+			return err
+		}
+		err = errors.Join(batchdb.Write(tx, "UPDATE members SET role = ? WHERE workspace_id = ? AND user_id = ?", role, workspace, user), revokeInvitationsOf(tx, workspace, user, role))
+		if err != nil {
+			return err
+		}
+		before, after := change.fields(), tenants.Fields{"email": change.Email, "role": string(role)}
+		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRoleChanged, Before: before, After: after})
+	})
+	return batchdb.Wrapf(err, "change role of %s", user)
+}
+
+// RemoveMember ends a membership with all logins in the workspace and the member's invitations, on behalf of
+// the context's actor. The member's API keys are revoked or kept. It returns tenants.ErrNotFound for
+// non-members, and the errors of tenants.CheckRemoval.
+func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		change, err := lockMember(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		if err := tenants.CheckRemoval(change.by, change.Role, change.Owners); err != nil {
+			return err
+		}
+		if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
+			return err
+		}
+		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRemoved, Before: change.fields()})
+	})
+	return batchdb.Wrapf(err, "remove member %s", user)
+}
+
+// LeaveWorkspace ends a person's own membership. Their logins in the workspace switch to the last used one of
+// their others, or to no workspace. It returns tenants.ErrNotFound for non-members, and tenants.ErrLastOwner.
+func (db Workspaces) LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error {
+	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
+	return batchdb.Wrapf(err, "leave workspace %s", workspace)
+}
+
+// leave ends the membership of the transaction's person.
+func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
+	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
+		return err
+	}
+	change, err := lockMember(tx, workspace, user)
+	if err != nil {
+		return err
+	}
+	if err := tenants.CheckLeaving(change.Role, change.Owners); err != nil {
+		return err
+	}
+	err = batchdb.Write(tx, `UPDATE logins SET workspace_id = (
+			SELECT m.workspace_id FROM members m WHERE m.user_id = ? AND m.workspace_id <> ?
+			ORDER BY m.seen_at DESC NULLS LAST, m.created_at, m.workspace_id LIMIT 1)
+		WHERE user_id = ? AND workspace_id = ? AND sign_on_workspace IS NULL`, user, workspace, user, workspace)
+	if err != nil {
+		return err
+	}
+	if err := endMembership(tx, workspace, user, revokeKeys); err != nil {
+		return err
+	}
+	return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberLeft, Before: change.fields()})
+}
+
+// memberChange is a member before a change, and the actor who changes them.
+type memberChange struct {
+	by     tenants.Role // of the actor
+	Role   tenants.Role
+	Email  string
+	Owners int // of the workspace
+}
+
+func (c memberChange) fields() tenants.Fields {
+	return tenants.Fields{"email": c.Email, "role": string(c.Role)}
+}
+
+// lockMember returns a member and locks the workspace's members until the transaction ends, so that of two
+// owners who leave at once, one stays.
+func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (memberChange, error) {
+	by, err := lockAsActor(tx, workspace)
+	if err != nil {
+		return memberChange{}, err
+	}
+	found, err := batchdb.Query[[]memberChange](tx, `SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
+		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user)
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	one.by = by
+	return one, err
+}
+
+// lockAsActor locks the workspace's members and invitations until the transaction ends, and returns the
+// current role of the context's actor, since a right checked earlier in the request may have ended. An API
+// key with ScopeManage has the role of an admin, if the person behind it has those rights too. It returns
+// tenants.ErrDenied for others.
+func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, error) {
+	if err := batchdb.Write(tx, "SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace); err != nil {
+		return "", err
+	}
+	actor := tenants.ActorOf(tx.Statement.Context)
+	if actor.APIKey != uuid.Nil {
+		by, err := actingKey(tx, workspace, actor)
+		if err == nil && !by.May(tenants.ManageMembers) {
+			err = tenants.ErrDenied
+		}
+		return tenants.Admin, err
+	}
+	role, err := batchdb.Query[tenants.Role](tx, "SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, actor.User)
+	if err == nil && role == "" {
+		err = tenants.ErrDenied
+	}
+	return role, err
+}
+
+// endMembership ends a membership, and with it the logins in the workspace through the foreign key of logins.
+func endMembership(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
+	if err := revokeInvitationsOf(tx, workspace, user, ""); err != nil {
+		return err
+	}
+	if err := endKeysOf(tx, workspace, user, revokeKeys); err != nil {
+		return err
+	}
+	return batchdb.Write(tx, "DELETE FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user)
+}
+
+// endChange records a change of a member and makes all replicas forget their cached state.
+func endChange(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, change tenants.Change) error {
+	change.Target = user.String()
+	return errors.Join(audit(tx, workspace, change),
+		notify(tx, KeysChannel, workspace.String()), // the rights of their keys changed
+		notify(tx, LoginsChannel, user.String()))
+}
+
+// grantor returns the current state of the actor who creates or changes API keys of a workspace in this
+// context; the product acts for person. Roles in the workspace cannot change until the transaction ends.
+func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tenants.Grantor, error) {
+	if err := batchdb.Write(tx, "SELECT FROM workspaces WHERE workspace_id = ? FOR SHARE", workspace); err != nil {
+		return tenants.Grantor{}, err
+	}
+	actor := tenants.ActorOf(tx.Statement.Context)
+	if actor.APIKey != uuid.Nil {
+		return actingKey(tx, workspace, actor)
+	}
+	if actor.User != uuid.Nil {
+		person = actor.User
+	}
+	member, err := memberOf(tx, workspace, person)
+	return tenants.Grantor{Person: person, Role: member.Role, Rights: member.rights()}, err
+}
+
+// actingKey returns the acting API key with the scopes that it may use now, or without scopes if it has
+// ended. It ends with the secret that it was presented with.
+func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) (tenants.Grantor, error) {
+	key, err := findAPIKey(tx.Table("api_keys").Where("workspace_id = ? AND id = ?", workspace, actor.APIKey))
+	if errors.Is(err, tenants.ErrNotFound) {
+		err = tenants.ErrDenied
+	}
+	if err != nil {
+		return tenants.Grantor{}, err
+	}
+	role, err := backWith(tx, &key, key.ID)
+	if err != nil {
+		return tenants.Grantor{}, err
+	}
+	if key.RevokedAt != nil || key.ExpiresAt != nil && !time.Now().Before(*key.ExpiresAt) {
+		key.Scopes = nil
+	}
+	if actor.Until != nil && (key.ExpiresAt == nil || actor.Until.Before(*key.ExpiresAt)) {
+		key.ExpiresAt = actor.Until
+	}
+	return tenants.Grantor{Person: key.Person, Role: role, Rights: key.Rights, Key: &key}, nil
+}
+
+// back reduces a key's scopes to those that the person behind its secret may use now. start is a key or a
+// person from which that person is found. The rest of the transaction also works for the key's workspace.
+func back(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) error {
+	if err := workFor(tx, forWorkspace, key.Workspace.String()); err != nil {
+		return err
+	}
+	_, err := backWith(tx, key, start)
+	return err
+}
+
+func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, error) {
+	behind, err := personBehind(tx, key.Workspace, start)
+	if err != nil {
+		return "", err
+	}
+	key.Person, key.Owner, key.Scopes, key.Rights = behind.Person, behind.Owner, key.Backed(behind.Role), behind.rights()
+	if key.CreatedBy != key.Person {
+		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
+		if err != nil {
+			return "", err
+		}
+		key.Rights = key.Rights.And(creator.rights())
+	}
+	key.Rights.Private = key.Limits.NamesPrivate(behind.Role)
+	return behind.Role, nil
+}
+
+// endKeysOf ends a leaving member's access through API keys. The keys that they are responsible for are
+// revoked. If the keys are to be kept, they can only send requests from then on, and the remover of the
+// person, or else the first owner, becomes responsible for them.
+func endKeysOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revoke bool) error {
+	rows, err := batchdb.Query[[]apiKeyRow](tx, `WITH RECURSIVE theirs (key) AS (
+			SELECT id FROM api_keys WHERE workspace_id = ? AND coalesce(person_id, created_by) = ?
+			UNION
+			SELECT k.id FROM theirs t JOIN api_keys k ON k.workspace_id = ? AND coalesce(k.person_id, k.created_by) = t.key)
+		SELECT `+apiKeyColumns+` FROM api_keys WHERE workspace_id = ? AND revoked_at IS NULL AND id IN (SELECT key FROM theirs)
+		ORDER BY id FOR UPDATE`, workspace, user, workspace, workspace)
+	if err != nil {
+		return err
+	}
+	heir, err := heirOf(tx, workspace, user)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		key, err := rows[i].toAPIKey()
+		if err != nil {
+			return err
+		}
+		if revoke || !slices.Contains(key.Scopes, tenants.ScopeProxy) {
+			err = endKey(tx, key)
+		} else {
+			err = handOver(tx, key, heir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endKey(tx *gorm.DB, key tenants.APIKey) error {
+	if err := revokeAPIKey(tx, key.Workspace, key.ID); err != nil {
+		return err
+	}
+	return audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyRevoked, Target: key.ID.String()})
+}
+
+// handOver reduces a key to the scope proxy and makes another person responsible for it.
+func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
+	after := key
+	after.Scopes = []tenants.Scope{tenants.ScopeProxy}
+	return errors.Join(
+		batchdb.Write(tx, "UPDATE api_keys SET scopes = ?, person_id = ? WHERE workspace_id = ? AND id = ?", tenants.JoinScopes(after.Scopes, ","), to, key.Workspace, key.ID),
+		audit(tx, key.Workspace, tenants.Change{Action: tenants.KeyChanged, Target: key.ID.String(), Before: key.Fields(), After: after.Fields()}))
+}
+
+// heirOf returns the person who becomes responsible for a leaving member's keys.
+func heirOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (heir uuid.UUID, err error) {
+	actor := tenants.ActorOf(tx.Statement.Context)
+	heir = actor.User
+	if actor.APIKey != uuid.Nil {
+		behind, err := personBehind(tx, workspace, actor.APIKey)
+		if err != nil {
+			return uuid.Nil, err
+		}
+		heir = behind.Person
+	}
+	if heir != uuid.Nil && heir != user {
+		return heir, nil
+	}
+	owners, err := batchdb.Query[[]uuid.UUID](tx, "SELECT user_id FROM members WHERE workspace_id = ? AND user_id <> ? AND role = 'owner' ORDER BY created_at, user_id LIMIT 1",
+		workspace, user)
+	return append(owners, uuid.Nil)[0], err
+}
 
 // Workspaces stores workspaces and their members.
 type Workspaces struct{ *core }

@@ -1,0 +1,9 @@
+package setup
+
+import (
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
