@@ -46,6 +46,7 @@ func TestPipelineIsRestoredByKeyboardAlone(t *testing.T) {
 	tab.Go("/overview")
 	press(tab, "gp")
 	tab.Until(browsertest.At("/pipeline") + headed)
+	enter(t, tab, `[data-advanced] > summary`)
 	enter(t, tab, `main a[href="/pipeline/yaml"]`)
 	tab.Until(browsertest.At("/pipeline/yaml") + headed)
 
