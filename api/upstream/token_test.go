@@ -124,7 +124,7 @@ func TestRefusedSignInNamesItsCode(t *testing.T) {
 	}
 }
 
-// S14: a provider that repeats an access token, or the key itself, has it replaced by stars.
+// S14: an access token, or the key itself, in a provider's answer is replaced by stars.
 func TestAccessTokenIsMaskedInAnswers(t *testing.T) {
 	t.Parallel()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
