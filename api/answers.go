@@ -38,7 +38,7 @@ func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog
 		Config:    pipeline.SettingsOf[semanticcache.Config](exchange.Config),
 		Workspace: forward.key.Workspace, APIKey: forward.key.ID, Person: forward.key.Person,
 		Project: exchange.Scope.Project, EndUser: exchange.Scope.EndUser,
-		HasHistory: forward.purpose != converse || exchange.Projection != nil,
+		HasHistory: forward.purpose != converse || exchange.Lane.Projection != nil,
 		NoStore:    forward.asked.noStore || asksNoStore(header) || holdsPersonalData(event.record.redactor, written.Body),
 		BringsKey:  forward.asked.choice.Key != "",
 	}

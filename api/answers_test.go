@@ -49,11 +49,11 @@ func TestTheSameQuestionIsAnsweredAgainByteForByte(t *testing.T) {
 					t.Errorf("the provider answered %d times and embedded %d times", answers, embeddings)
 				}
 				free := c.last(2)
-				if paid.CostMicroUSD == 0 || paid.Input == 0 || free.CostMicroUSD != 0 || free.NetMicroUSD != 0 || free.Input+free.Output != 0 || free.Attempts != 0 {
+				if paid.Cost.CostMicroUSD == 0 || paid.Tokens.Input == 0 || free.Cost.CostMicroUSD != 0 || free.Cost.NetMicroUSD != 0 || free.Tokens.Input+free.Tokens.Output != 0 || free.Answer.Attempts != 0 {
 					t.Errorf("the first is recorded as %+v, the second as %+v", paid, free)
 				}
-				if !strings.Contains(string(free.Report), `"cache":"hit"`) || !strings.Contains(string(free.Report), fmt.Sprintf(`"saved_microusd":%d`, paid.CostMicroUSD)) || !bytes.Equal(free.Answer, paid.Answer) {
-					t.Errorf("recorded %s, answer %x and before %x", free.Report, free.Answer, paid.Answer)
+				if !strings.Contains(string(free.Prompt.Report), `"cache":"hit"`) || !strings.Contains(string(free.Prompt.Report), fmt.Sprintf(`"saved_microusd":%d`, paid.Cost.CostMicroUSD)) || !bytes.Equal(free.Answer.Answer, paid.Answer.Answer) {
+					t.Errorf("recorded %s, answer %x and before %x", free.Prompt.Report, free.Answer.Answer, paid.Answer.Answer)
 				}
 				if second.header.Get("X-Palimpsest-Modules") != "ipc;noop, semantic-cache;applied" {
 					t.Errorf("modules %s", second.header.Get("X-Palimpsest-Modules"))
@@ -273,8 +273,8 @@ func TestAFailingCacheLeavesTheRequestAlone(t *testing.T) {
 			t.Errorf("%s: %d: %s", name, got.status, got.body)
 		}
 		n++
-		if recorded := c.last(n); !strings.Contains(string(recorded.Report), `"type":"failed"`) {
-			t.Errorf("%s: recorded %s", name, recorded.Report)
+		if recorded := c.last(n); !strings.Contains(string(recorded.Prompt.Report), `"type":"failed"`) {
+			t.Errorf("%s: recorded %s", name, recorded.Prompt.Report)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestBedrockKeyServesMessages(t *testing.T) {
 					t.Errorf("no %q in %s", event, stream.body)
 				}
 			}
-			if used := p.last(2); used.Input == 0 || used.Output == 0 || used.CostMicroUSD == 0 || used.Status != http.StatusOK {
+			if used := p.last(2); used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Cost.CostMicroUSD == 0 || used.Answer.Status != http.StatusOK {
 				t.Errorf("recorded %+v", used)
 			}
 			counted := p.send(http.MethodPost, "/v1/messages/count_tokens", `{"model":"`+bedrockModel+`","messages":[{"role":"user","content":"Hello"}]}`)
@@ -176,8 +176,8 @@ func TestExceptionInsideBedrockStreamIsErrorEvent(t *testing.T) {
 	if !bytes.Contains(got.body, []byte("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"")) {
 		t.Errorf("%s", got.body)
 	}
-	if kept := p.last(1); kept.ErrorType != "overloaded_error" {
-		t.Errorf("recorded error %q", kept.ErrorType)
+	if kept := p.last(1); kept.Answer.ErrorType != "overloaded_error" {
+		t.Errorf("recorded error %q", kept.Answer.ErrorType)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestBedrockClientsAreServed(t *testing.T) {
 	if len(events) < 5 || events[0] != "message_start" || events[len(events)-1] != "message_stop" {
 		t.Errorf("events %v", events)
 	}
-	if used := p.last(3); used.Input == 0 || used.Output == 0 || used.Model != bedrockModel {
+	if used := p.last(3); used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Request.Model != bedrockModel {
 		t.Errorf("recorded %+v", used)
 	}
 	counted := p.send(http.MethodPost, "/model/anthropic.claude-sonnet-4-5-20250929-v1:0/count-tokens",

@@ -19,13 +19,13 @@ func TestAPanicOfAModuleShowsNoKey(t *testing.T) {
 	const once = "Zx9canaryWq4onceTt7"
 	for name, how := range map[string]func(*pipeline.Draft) error{
 		"with all it has": func(draft *pipeline.Draft) error {
-			panic(fmt.Sprintf("%+v %+v %s", draft, draft.Request, draft.Unmarked(0)))
+			panic(fmt.Sprintf("%+v %+v %s", draft, draft.Request, draft.Conversation.Unmarked(0)))
 		},
 		"with an error": func(draft *pipeline.Draft) error {
 			return fmt.Errorf("%#v", *draft)
 		},
 		"of the runtime": func(draft *pipeline.Draft) error {
-			return fmt.Errorf("%d", draft.Chain[len(draft.Chain)+7])
+			return fmt.Errorf("%d", draft.Conversation.Chain[len(draft.Conversation.Chain)+7])
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAPanicOfAModuleShowsNoKey(t *testing.T) {
 				fmt.Fprintln(&told, got.header, string(got.body))
 			}
 			for _, kept := range []int{1, 2} {
-				fmt.Fprintf(&told, "%+v %s\n", p.last(kept), p.last(kept).Report)
+				fmt.Fprintf(&told, "%+v %s\n", p.last(kept), p.last(kept).Prompt.Report)
 			}
 			log := p.log.String()
 			if !strings.Contains(log, "ipc.failed") {

@@ -172,7 +172,7 @@ func (c *compacting) recorded(got answer, n int) (tenants.Exchange, pipeline.Rep
 			continue
 		}
 		var report pipeline.Report
-		if err := json.Unmarshal(exchange.Report, &report); err != nil {
+		if err := json.Unmarshal(exchange.Prompt.Report, &report); err != nil {
 			c.t.Fatal(err)
 		}
 		return exchange, report
@@ -248,8 +248,8 @@ func TestClientCompactionIsAnsweredWithoutTheProvider(t *testing.T) {
 				}
 				recorded, report := c.recorded(got, 3)
 				hash := sha256.Sum256(said.Messages[0])
-				if recorded.CostMicroUSD != 0 || recorded.NetMicroUSD != 0 || recorded.Input+recorded.CacheRead+recorded.CacheWrite+recorded.Output != 0 ||
-					recorded.TokensBefore == 0 || recorded.TokensBefore != recorded.TokensAfter || recorded.Class != "compaction" || !bytes.Equal(recorded.Answer, hash[:]) {
+				if recorded.Cost.CostMicroUSD != 0 || recorded.Cost.NetMicroUSD != 0 || recorded.Tokens.Input+recorded.Tokens.CacheRead+recorded.Tokens.CacheWrite+recorded.Tokens.Output != 0 ||
+					recorded.Prompt.TokensBefore == 0 || recorded.Prompt.TokensBefore != recorded.Prompt.TokensAfter || recorded.Request.Class != "compaction" || !bytes.Equal(recorded.Answer.Answer, hash[:]) {
 					t.Errorf("recorded as %+v", recorded)
 				}
 				event := happened(report, compactionbridge.Answered)
@@ -257,7 +257,7 @@ func TestClientCompactionIsAnsweredWithoutTheProvider(t *testing.T) {
 					event.Counts[compactionbridge.AnswerTokens] >= event.Counts[compactionbridge.HistoryTokens] || 2*event.Counts[compactionbridge.CoveredTokens] < event.Counts[compactionbridge.HistoryTokens] {
 					t.Errorf("the event is %+v", event)
 				}
-				stored := c.memory.Originals(recorded.Lane)
+				stored := c.memory.Originals(recorded.Request.Lane)
 				if len(stored) != len(c.history)+1 || !strings.Contains(string(stored[len(stored)-1].Raw), strings.Trim(quoted(c.asks), `"`)) {
 					t.Errorf("%d of %d messages are archived", len(stored), len(c.history)+1)
 				}
@@ -291,8 +291,8 @@ func TestSessionGoesOnFromAnAnsweredCompaction(t *testing.T) {
 			}
 			recorded, report := c.recorded(got, 4)
 			event := happened(report, compactionbridge.Recovered)
-			if recorded.Class != "after-compaction" || event == nil {
-				t.Fatalf("class %s: %+v", recorded.Class, report)
+			if recorded.Request.Class != "after-compaction" || event == nil {
+				t.Fatalf("class %s: %+v", recorded.Request.Class, report)
 			}
 			if event.Counts[compactionbridge.OwnSummary] != 1 || event.Counts[compactionbridge.Directives] == 0 ||
 				event.Counts[compactionbridge.DirectivesLost]+event.Counts[compactionbridge.DecisionsLost] != 0 || event.Counts[compactionbridge.FilesRestored] == 0 {

@@ -81,7 +81,7 @@ func TestCloudsWithMessagesGetThemUnchanged(t *testing.T) {
 					t.Fatalf("%s: %d %s", path, got.status, got.body)
 				}
 			}
-			if used := p.last(1); used.Input == 0 || used.CostMicroUSD == 0 {
+			if used := p.last(1); used.Tokens.Input == 0 || used.Cost.CostMicroUSD == 0 {
 				t.Errorf("recorded %+v", used)
 			}
 			if counted := p.send(http.MethodPost, "/v1/messages/count_tokens", `{"model":"`+claudeModel+`","messages":[{"role":"user","content":"Hello"}]}`, "Anthropic-Version", "2023-06-01"); counted.status != http.StatusOK {
@@ -136,7 +136,7 @@ func TestGoogleKeyServesMessages(t *testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
-	if used := p.last(2); used.Input == 0 || used.Output == 0 || used.CostMicroUSD == 0 || used.Model != googleModel {
+	if used := p.last(2); used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Cost.CostMicroUSD == 0 || used.Request.Model != googleModel {
 		t.Errorf("recorded %+v", used)
 	}
 	counted := p.send(http.MethodPost, "/v1/messages/count_tokens", `{"model":"`+googleModel+`","messages":[{"role":"user","content":"Hello"}]}`)
@@ -172,7 +172,7 @@ func TestGoogleClientsAreServed(t *testing.T) {
 			if got.status != http.StatusOK || string(received[len(received)-1].Body) != sent[1] {
 				t.Errorf("%s: %d %s", sent[0], got.status, got.body)
 			}
-			if used := p.last(1); used.Input == 0 || used.Output == 0 || used.Model != googleModel {
+			if used := p.last(1); used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Request.Model != googleModel {
 				t.Errorf("recorded %+v", used)
 			}
 		}
@@ -233,7 +233,7 @@ func TestKeyWithoutAccessTokenIsNamed(t *testing.T) {
 		strings.Contains(string(got.body)+p.log.String(), "another-secret") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if kept := p.last(1); kept.Status != http.StatusBadGateway {
+	if kept := p.last(1); kept.Answer.Status != http.StatusBadGateway {
 		t.Errorf("recorded %+v", kept)
 	}
 }
@@ -257,8 +257,8 @@ func TestRequestMovesOnFromKeyWithoutAccessToken(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	if kept := p.last(1); kept.Status != http.StatusOK || kept.ProviderKey != next.ID || double.Asked() != 1 {
-		t.Errorf("key %s, %d tokens asked for", kept.ProviderKey, double.Asked())
+	if kept := p.last(1); kept.Answer.Status != http.StatusOK || kept.Answer.ProviderKey != next.ID || double.Asked() != 1 {
+		t.Errorf("key %s, %d tokens asked for", kept.Answer.ProviderKey, double.Asked())
 	}
 }
 

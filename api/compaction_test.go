@@ -47,19 +47,19 @@ func TestAProvidersOwnCompactionGoesOnRecord(t *testing.T) {
 				}
 				recorded := p.last(1)
 				event := compactionOf(t, recorded)
-				if event == nil || !recorded.Compacted {
-					t.Fatalf("not on record: %s", recorded.Report)
+				if event == nil || !recorded.Prompt.Compacted {
+					t.Fatalf("not on record: %s", recorded.Prompt.Report)
 				}
-				price := p.Prompts.Models.Lookup(recorded.Model).Price
-				whole := price.MicroUSD(recorded.Input, recorded.CacheRead, recorded.CacheWrite, 0, recorded.Output)
-				if off := recorded.CostMicroUSD - whole; off < -2 || off > 2 || test.beside != (event.Counts["input_tokens"] > 50_000) {
-					t.Errorf("%d microdollars are recorded, the tokens cost %d: %+v", recorded.CostMicroUSD, whole, event.Counts)
+				price := p.Prompts.Models.Lookup(recorded.Request.Model).Price
+				whole := price.MicroUSD(recorded.Tokens.Input, recorded.Tokens.CacheRead, recorded.Tokens.CacheWrite, 0, recorded.Tokens.Output)
+				if off := recorded.Cost.CostMicroUSD - whole; off < -2 || off > 2 || test.beside != (event.Counts["input_tokens"] > 50_000) {
+					t.Errorf("%d microdollars are recorded, the tokens cost %d: %+v", recorded.Cost.CostMicroUSD, whole, event.Counts)
 				}
-				if read := recorded.Input + recorded.CacheRead + recorded.CacheWrite; test.beside && read < event.Counts["input_tokens"] {
+				if read := recorded.Tokens.Input + recorded.Tokens.CacheRead + recorded.Tokens.CacheWrite; test.beside && read < event.Counts["input_tokens"] {
 					t.Errorf("%d tokens are recorded, the compaction alone read %+v", read, event.Counts)
 				}
-				if stored := p.memory.Originals(recorded.Lane); len(stored) != event.Counts["messages"] || event.Counts["messages"] != recorded.Position {
-					t.Errorf("%d of %d messages are in the archive", len(stored), recorded.Position)
+				if stored := p.memory.Originals(recorded.Request.Lane); len(stored) != event.Counts["messages"] || event.Counts["messages"] != recorded.Request.Position {
+					t.Errorf("%d of %d messages are in the archive", len(stored), recorded.Request.Position)
 				}
 			})
 		}
@@ -75,15 +75,15 @@ func TestAnAnswerWithoutACompactionIsNoCompaction(t *testing.T) {
 	if got := p.send(http.MethodPost, messagesPath, body, "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "compact-2026-01-12"); got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
-	if recorded := p.last(1); recorded.Compacted || compactionOf(t, recorded) != nil {
-		t.Errorf("on record: %s", recorded.Report)
+	if recorded := p.last(1); recorded.Prompt.Compacted || compactionOf(t, recorded) != nil {
+		t.Errorf("on record: %s", recorded.Prompt.Report)
 	}
 }
 
 func compactionOf(t *testing.T, exchange tenants.Exchange) *pipeline.ReportEntry {
 	t.Helper()
 	var report pipeline.Report
-	if err := json.Unmarshal(exchange.Report, &report); err != nil {
+	if err := json.Unmarshal(exchange.Prompt.Report, &report); err != nil {
 		t.Fatal(err)
 	}
 	return report.Compacted()

@@ -60,8 +60,8 @@ func TestCredentialOfTheCallerGoesToTheProviderOnly(t *testing.T) {
 			if header.Get(keyHeader) != "" || header.Get("Anthropic-Beta") != "oauth-2025-04-20" {
 				t.Errorf("headers %v", header)
 			}
-			if recorded := p.last(1); test.sent["X-Api-Key"] != providerKey && recorded.ProviderKey != [16]byte{} {
-				t.Errorf("recorded for the key %s", recorded.ProviderKey)
+			if recorded := p.last(1); test.sent["X-Api-Key"] != providerKey && recorded.Answer.ProviderKey != [16]byte{} {
+				t.Errorf("recorded for the key %s", recorded.Answer.ProviderKey)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func TestTheModelOfTheArchiveIsTheWorkspacesSetting(t *testing.T) {
 		t.Fatalf("%d vectors (%v)", len(vectors), err)
 	}
 	charged := c.last(1)
-	if charged.Class != "embedding" || charged.Workspace != workspace || charged.APIKey != uuid.Nil || charged.Input == 0 || charged.CostMicroUSD == 0 {
+	if charged.Request.Class != "embedding" || charged.Workspace != workspace || charged.Request.APIKey != uuid.Nil || charged.Tokens.Input == 0 || charged.Cost.CostMicroUSD == 0 {
 		t.Errorf("charged as %+v", charged)
 	}
 

@@ -50,8 +50,8 @@ func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 				t.Errorf("the second attempt asks for the betas %v", betas)
 			}
 			recorded := p.last(1)
-			if recorded.Compression != string(pipeline.Emergency) || recorded.Attempts != 2 || !strings.Contains(string(recorded.Report), `"type":"overflow"`) {
-				t.Errorf("recorded: %+v %s", recorded, recorded.Report)
+			if recorded.Prompt.Compression != string(pipeline.Emergency) || recorded.Answer.Attempts != 2 || !strings.Contains(string(recorded.Prompt.Report), `"type":"overflow"`) {
+				t.Errorf("recorded: %+v %s", recorded, recorded.Prompt.Report)
 			}
 
 			// The next request replays what was sent.
@@ -326,7 +326,7 @@ func TestClientsCompactionIsRescuedToo(t *testing.T) {
 	if got.header.Get("X-Palimpsest-Compression") != "emergency" {
 		t.Errorf("headers %v", got.header)
 	}
-	if recorded := p.last(2); recorded.Class != "compaction" {
-		t.Errorf("recorded as %q", recorded.Class)
+	if recorded := p.last(2); recorded.Request.Class != "compaction" {
+		t.Errorf("recorded as %q", recorded.Request.Class)
 	}
 }

@@ -165,7 +165,7 @@ func TestEncodedAnswersAreReadAndValid(t *testing.T) {
 				t.Errorf("who does not gets %v: %q (%v)", plain.header, plain.body, plain.broken)
 			}
 			for n := 1; n <= 2; n++ {
-				if recorded := p.last(n); recorded.Input != 41 || recorded.Output != 9 {
+				if recorded := p.last(n); recorded.Tokens.Input != 41 || recorded.Tokens.Output != 9 {
 					t.Errorf("recorded: %+v", recorded)
 				}
 			}
@@ -200,7 +200,7 @@ func TestDecodedStreamIsNotHeldBack(t *testing.T) {
 	if err != nil || string(rest) != chatDone || response.Header.Get("Content-Encoding") != "" { // W18
 		t.Errorf("it ends with %q (%v)", rest, err)
 	}
-	if recorded := p.last(1); recorded.Output != 7 {
+	if recorded := p.last(1); recorded.Tokens.Output != 7 {
 		t.Errorf("recorded: %+v", recorded)
 	}
 }
@@ -219,7 +219,7 @@ func TestUnknownEncodingPasses(t *testing.T) {
 	if string(got.body) != odd || got.header.Get("Content-Encoding") != "dcb" || got.broken != nil {
 		t.Errorf("%v: %q", got.header, got.body)
 	}
-	if recorded := p.last(1); recorded.Status != http.StatusOK || recorded.Input != recorded.TokensAfter || !strings.Contains(string(recorded.Report), `"estimated"`) {
+	if recorded := p.last(1); recorded.Answer.Status != http.StatusOK || recorded.Tokens.Input != recorded.Prompt.TokensAfter || !strings.Contains(string(recorded.Prompt.Report), `"estimated"`) {
 		t.Errorf("recorded: %+v", recorded)
 	}
 }

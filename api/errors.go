@@ -323,7 +323,7 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 	sign(c.Response().Header(), event)
 	exceeded, isLimit := errors.AsType[limits.Exceeded](err)
 	if isLimit {
-		s.Metrics.refused.WithLabelValues(exceeded.Kind.String()).Inc()
+		s.Metrics.request.refused.WithLabelValues(exceeded.Kind.String()).Inc()
 		if exceeded.Wait > 0 {
 			c.Response().Header().Set("Retry-After", strconv.Itoa(seconds(exceeded.Wait)))
 		}

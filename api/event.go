@@ -153,37 +153,37 @@ func (e *RequestLog) recorded() *tenants.Exchange {
 func (e *RequestLog) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
 		ID: e.ID, Workspace: e.from.Workspace, At: e.times.At,
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: e.Session, Lane: e.Lane, APIKey: e.from.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
 			Class: string(e.Class), Stream: e.Stream, Position: e.record.position, Tags: e.from.Tags, EndUser: e.from.EndUser,
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{
+		Answer: tenants.ExchangeAnswer{
 			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.outcome.Status, ErrorFrom: e.outcome.ErrorFrom,
 			ErrorType: e.outcome.ErrorType, Attempts: e.Attempts, Signed: e.record.signed,
 			Served: tenants.Served{ServiceTier: e.money.served.Tier, Speed: e.money.served.Speed, Region: e.money.served.Region, AnsweredBy: e.money.served.Model},
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			Compression: string(e.Report.Compression), TokensBefore: e.Report.Before, TokensAfter: e.Report.After,
 			Window: e.Report.Limit, Levels: e.Report.Levels, Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.money.Reach,
 			Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil, Projection: e.record.projection, Report: e.record.report,
 		},
-		ExchangeTokens: tenants.ExchangeTokens{
+		Tokens: tenants.ExchangeTokens{
 			Input: e.money.Usage.Input, CacheRead: e.money.Usage.CacheRead, CacheWrite: e.money.Usage.CacheWrite, Output: e.money.Usage.Output,
 			MissCause: string(e.money.Miss.Cause), MissedTokens: e.money.Miss.Tokens,
 		},
-		ExchangeCost: tenants.ExchangeCost{
+		Cost: tenants.ExchangeCost{
 			CostMicroUSD: e.money.CostMicroUSD, NetMicroUSD: e.money.NetMicroUSD, UnreadMicroUSD: e.money.UnreadMicroUSD,
 			RewrittenMicroUSD: e.money.RewrittenMicroUSD, PredictedMicroUSD: e.Report.Predicted(),
 		},
-		ExchangeTimes: tenants.ExchangeTimes{Overhead: e.times.Overhead, TTFB: e.times.TTFB, Duration: e.times.Duration},
+		Times: tenants.ExchangeTimes{Overhead: e.times.Overhead, TTFB: e.times.TTFB, Duration: e.times.Duration},
 	}
-	if exchange.Report == nil {
+	if exchange.Prompt.Report == nil {
 		report := e.reported()
-		exchange.Report = report.JSON()
+		exchange.Prompt.Report = report.JSON()
 	}
-	if e.record.update != nil && len(e.record.update.Answer) > 0 {
-		hash := sha256.Sum256(e.record.update.Answer)
-		exchange.Answer = hash[:]
+	if e.record.update != nil && len(e.record.update.Messages.Answer) > 0 {
+		hash := sha256.Sum256(e.record.update.Messages.Answer)
+		exchange.Answer.Answer = hash[:]
 	}
 	return exchange
 }
@@ -251,9 +251,9 @@ func (r *Records) begun(ctx context.Context, event *RequestLog) {
 	}
 	lost, report := event.exchange(), event.reported()
 	report.Events = append(slices.Clone(report.Events), isEstimated("the process ended while the request was under way"))
-	lost.Report = report.JSON()
-	lost.Status, lost.ErrorFrom, lost.ErrorType = http.StatusBadGateway, "proxy", "api_error"
-	lost.Input, lost.Output, lost.CostMicroUSD = event.held.most.Prompt, event.held.most.Answers, event.held.most.MicroUSD
+	lost.Prompt.Report = report.JSON()
+	lost.Answer.Status, lost.Answer.ErrorFrom, lost.Answer.ErrorType = http.StatusBadGateway, "proxy", "api_error"
+	lost.Tokens.Input, lost.Tokens.Output, lost.Cost.CostMicroUSD = event.held.most.Prompt, event.held.most.Answers, event.held.most.MicroUSD
 	event.held.noted = r.Recorder.Begin(ctx, lost, event.held.ticket.Places())
 }
 

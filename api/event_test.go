@@ -14,8 +14,8 @@ func TestAnExchangeIsBridgedWhereSomethingWasPutBack(t *testing.T) {
 		false: {{Module: compactionbridge.Name, Type: "skipped"}, {Module: "ipc", Type: compactionbridge.Recovered}},
 	} {
 		event := RequestLog{Report: pipeline.Report{Events: events}, money: money{NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}}
-		if got := event.exchange(); got.Bridged != want || got.NetMicroUSD != 3 || got.UnreadMicroUSD != 5 || got.RewrittenMicroUSD != 7 {
-			t.Errorf("%+v: bridged is %t", events, got.Bridged)
+		if got := event.exchange(); got.Prompt.Bridged != want || got.Cost.NetMicroUSD != 3 || got.Cost.UnreadMicroUSD != 5 || got.Cost.RewrittenMicroUSD != 7 {
+			t.Errorf("%+v: bridged is %t", events, got.Prompt.Bridged)
 		}
 	}
 }

@@ -421,8 +421,8 @@ func (e *RequestLog) describe(written *prompt.Prompt) {
 	e.Report, e.Trial = exchange.Report, written.Trial
 	e.times.archived(written.Archiving)
 	e.Client, e.Class = cmp.Or(exchange.Class.Client, e.Client), exchange.Class.Kind
-	if exchange.Projection != nil {
-		e.record.projection = exchange.Projection.Number
+	if exchange.Lane.Projection != nil {
+		e.record.projection = exchange.Lane.Projection.Number
 	}
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source

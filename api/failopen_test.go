@@ -41,7 +41,7 @@ func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(*pipeline.Draft) error{
 		"panic": func(draft *pipeline.Draft) error {
-			draft.Projection = &session.Projection{Number: 7, Covers: 1}
+			draft.Lane.Projection = &session.Projection{Number: 7, Covers: 1}
 			panic("index out of range")
 		},
 		"error": func(draft *pipeline.Draft) error {

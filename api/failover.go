@@ -200,7 +200,7 @@ func (d delivery) moved(failure failover.Failure) {
 		counts["tokens"] = heat.Tokens
 		counts["micro_usd"] = int(failover.RewriteMicroUSD(heat.Tokens, d.written.Exchange.Model.Price))
 	}
-	d.Metrics.failovers.WithLabelValues(failure.Reason).Inc()
+	d.Metrics.request.failovers.WithLabelValues(failure.Reason).Inc()
 	d.note("moved", failure.Reason, counts)
 }
 

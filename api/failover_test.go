@@ -147,8 +147,8 @@ func TestFailuresOfAKeyHaveAnotherAnswer(t *testing.T) {
 				t.Fatalf("%d from %q: %s", got.status, asked, got.body)
 			}
 			recorded := a.last(1)
-			if test.moves && (recorded.ProviderKey != a.store.keys[len(tenants.Providers())].ID || !strings.Contains(string(recorded.Report), `"failover"`) || recorded.Attempts != 2) {
-				t.Errorf("recorded of key %s with %d attempts: %s", recorded.ProviderKey, recorded.Attempts, recorded.Report)
+			if test.moves && (recorded.Answer.ProviderKey != a.store.keys[len(tenants.Providers())].ID || !strings.Contains(string(recorded.Prompt.Report), `"failover"`) || recorded.Answer.Attempts != 2) {
+				t.Errorf("recorded of key %s with %d attempts: %s", recorded.Answer.ProviderKey, recorded.Answer.Attempts, recorded.Prompt.Report)
 			}
 		})
 	}
@@ -315,7 +315,7 @@ func TestALongSessionSurvivesItsKeys(t *testing.T) {
 	a.check(t, requests)
 	recorded := 0.0
 	for n := range requests {
-		recorded += float64(a.last(n + 1).CostMicroUSD)
+		recorded += float64(a.last(n + 1).Cost.CostMicroUSD)
 	}
 	if bill := a.double.Bill(tariffs()) * 1e6; math.Abs(recorded-bill) > 10_000 || bill == 0 {
 		t.Errorf("%.0f millionths of a dollar are recorded, the bill has %.0f", recorded, bill)
@@ -330,7 +330,7 @@ func (a *accounts) check(t *testing.T, requests int) {
 	for n := 1; n <= requests; n++ {
 		recorded := a.last(n)
 		var report pipeline.Report
-		if err := json.Unmarshal(recorded.Report, &report); err != nil {
+		if err := json.Unmarshal(recorded.Prompt.Report, &report); err != nil {
 			t.Fatal(err)
 		}
 		for _, event := range report.Events {
@@ -338,11 +338,11 @@ func (a *accounts) check(t *testing.T, requests int) {
 				moves++
 			}
 		}
-		if before != uuid.Nil && before != recorded.ProviderKey {
+		if before != uuid.Nil && before != recorded.Answer.ProviderKey {
 			changes++
 		}
-		before = recorded.ProviderKey
-		if n > 30 && recorded.CacheRead*2 < recorded.Input+recorded.CacheRead+recorded.CacheWrite {
+		before = recorded.Answer.ProviderKey
+		if n > 30 && recorded.Tokens.CacheRead*2 < recorded.Tokens.Input+recorded.Tokens.CacheRead+recorded.Tokens.CacheWrite {
 			rewrites++
 		}
 	}
@@ -396,7 +396,7 @@ func TestFailoverBeforeAnEmergencyIsRecorded(t *testing.T) {
 		t.Errorf("asked %q", asked)
 	}
 	var report pipeline.Report
-	if err := json.Unmarshal(a.last(1).Report, &report); err != nil {
+	if err := json.Unmarshal(a.last(1).Prompt.Report, &report); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"moved", "overflow"} {

@@ -81,8 +81,8 @@ func (s *storage) Spend(_ context.Context, _ tenants.WorkspaceID, who tenants.Sp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, exchange := range s.exchanges {
-		if who.Kind != tenants.EndUserSpends || exchange.EndUser == who.ID {
-			day += exchange.CostMicroUSD
+		if who.Kind != tenants.EndUserSpends || exchange.Request.EndUser == who.ID {
+			day += exchange.Cost.CostMicroUSD
 		}
 	}
 	return day, day, s.broken

@@ -75,7 +75,7 @@ func TestGeminiRequestsPassByteForByte(t *testing.T) {
 		}
 	}
 	used := p.last(6)
-	if used.Model != "gemini-2.5-pro" || used.Endpoint != "/v1beta/models/{model}:generateContent" || used.Input == 0 || used.Output == 0 || used.CostMicroUSD == 0 {
+	if used.Request.Model != "gemini-2.5-pro" || used.Request.Endpoint != "/v1beta/models/{model}:generateContent" || used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Cost.CostMicroUSD == 0 {
 		t.Errorf("recorded %+v", used)
 	}
 }

@@ -51,7 +51,7 @@ func TestABodyThatIsTooLargeIsAnsweredByOneSmaller(t *testing.T) {
 	if !bytes.Contains(sent[1].Body, []byte("[image/png, 120,000 bytes, archived as #2]")) {
 		t.Errorf("no placeholder in %.600s", sent[1].Body)
 	}
-	if report := string(p.last(1).Report); !strings.Contains(report, `"type":"overflow","reason":"bytes"`) || !strings.Contains(report, `"reason":"bytes"`) {
+	if report := string(p.last(1).Prompt.Report); !strings.Contains(report, `"type":"overflow","reason":"bytes"`) || !strings.Contains(report, `"reason":"bytes"`) {
 		t.Errorf("recorded: %s", report)
 	}
 

@@ -44,7 +44,7 @@ func TestInteractionsPassByteForByte(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	used := p.last(9)
-	if used.Model != "gemini-3.1-pro-preview" || used.Endpoint != interactionsPath || !used.Stream || used.Input == 0 || used.Output == 0 || used.CostMicroUSD == 0 {
+	if used.Request.Model != "gemini-3.1-pro-preview" || used.Request.Endpoint != interactionsPath || !used.Request.Stream || used.Tokens.Input == 0 || used.Tokens.Output == 0 || used.Cost.CostMicroUSD == 0 {
 		t.Errorf("recorded %+v", used)
 	}
 }

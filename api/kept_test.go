@@ -116,7 +116,7 @@ type answered struct {
 // Record implements session.Store.
 func (a *answered) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Update) error {
 	for i := range seen {
-		a.answer = append(a.answer, seen[i].Answer...)
+		a.answer = append(a.answer, seen[i].Messages.Answer...)
 	}
 	return a.memory.Record(ctx, tenant, seen)
 }
@@ -156,7 +156,7 @@ func TestKeptExchangeIsRecordedOnce(t *testing.T) {
 		recorder.New(p.store, store, p.store, archivetest.Keys(), p.Metrics.Recorded, p.Log).WithSpool(again).Replay(t.Context())
 	}
 	hash := sha256.Sum256(store.answer)
-	if len(p.store.exchanges) != 1 || p.store.exchanges[0].ID != id || !bytes.Equal(p.store.exchanges[0].Answer, hash[:]) {
+	if len(p.store.exchanges) != 1 || p.store.exchanges[0].ID != id || !bytes.Equal(p.store.exchanges[0].Answer.Answer, hash[:]) {
 		t.Errorf("recorded are %+v with the answer %q", p.store.exchanges, store.answer)
 	}
 	if originals := p.memory.Originals(lane); len(originals) != 1 || !bytes.Contains([]byte(keptBody), originals[0].Raw) {

@@ -40,8 +40,8 @@ func TestLateOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 		t.Fatalf("%d requests, the last of %d tokens", len(sent), sent[len(sent)-1].Prompt)
 	}
 	recorded := p.last(1)
-	if recorded.Attempts != 2 || recorded.ErrorType != "" || recorded.Input == 0 || !strings.Contains(string(recorded.Report), `"type":"overflow"`) {
-		t.Errorf("recorded: %+v %s", recorded, recorded.Report)
+	if recorded.Answer.Attempts != 2 || recorded.Answer.ErrorType != "" || recorded.Tokens.Input == 0 || !strings.Contains(string(recorded.Prompt.Report), `"type":"overflow"`) {
+		t.Errorf("recorded: %+v %s", recorded, recorded.Prompt.Report)
 	}
 	next := p.send(http.MethodPost, responsesPath, streamedSession)
 	if again, _ := double.Last(); next.header.Get("X-Palimpsest-Compression") != "frozen" || string(again.Body) != string(sent[1].Body) {

@@ -114,13 +114,13 @@ func (u unended) check(t *testing.T) {
 		p.send(http.MethodPost, messagesPath, body)
 	}
 	recorded := p.last(1)
-	prompt := int64(recorded.TokensAfter) * opusWrite
+	prompt := int64(recorded.Prompt.TokensAfter) * opusWrite
 	want := map[string]int64{"nothing": 0, "prompt": prompt, "thoughts": prompt + 100*opusAnswer, "everything": prompt + 100*opusAnswer}[u.want]
-	if got := recorded.CostMicroUSD; got > want || u.want == "prompt" && got == 0 || u.want != "prompt" && got != want || recorded.NetMicroUSD != 0 {
+	if got := recorded.Cost.CostMicroUSD; got > want || u.want == "prompt" && got == 0 || u.want != "prompt" && got != want || recorded.Cost.NetMicroUSD != 0 {
 		t.Errorf("%d is charged, want %d: %+v", got, want, recorded)
 	}
-	if isEstimated := strings.Contains(string(recorded.Report), `"type":"estimated"`); isEstimated != (want > 0) {
-		t.Errorf("reported: %s", recorded.Report)
+	if isEstimated := strings.Contains(string(recorded.Prompt.Report), `"type":"estimated"`); isEstimated != (want > 0) {
+		t.Errorf("reported: %s", recorded.Prompt.Report)
 	}
 	again := p.send(http.MethodPost, messagesPath, askClaude)
 	if isRefused := strings.Contains(string(again.body), "has used it up"); isRefused != (want > 0) {
@@ -188,8 +188,8 @@ func TestFeesOfTheProvidersToolsAreSettled(t *testing.T) {
 		if got := p.send(http.MethodPost, messagesPath, body); got.status != http.StatusOK {
 			t.Fatalf("request %d: status %d: %s", n, got.status, got.body)
 		}
-		if recorded := p.last(n + 1); recorded.CostMicroUSD != tokens+used*fee {
-			t.Errorf("%d searches cost %d, want %d", used, recorded.CostMicroUSD, tokens+used*fee)
+		if recorded := p.last(n + 1); recorded.Cost.CostMicroUSD != tokens+used*fee {
+			t.Errorf("%d searches cost %d, want %d", used, recorded.Cost.CostMicroUSD, tokens+used*fee)
 		}
 	}
 	if got := p.send(http.MethodPost, messagesPath, body); got.status != http.StatusTooManyRequests {
@@ -208,8 +208,8 @@ func TestSearchWithoutACountIsSettled(t *testing.T) {
 	if got := p.send(http.MethodPost, chatPath, body); got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
-	if recorded := p.last(1); recorded.CostMicroUSD < 10_000 || recorded.CostMicroUSD > 10_200 {
-		t.Errorf("a search costs %d, want 10,000 and the tokens", recorded.CostMicroUSD)
+	if recorded := p.last(1); recorded.Cost.CostMicroUSD < 10_000 || recorded.Cost.CostMicroUSD > 10_200 {
+		t.Errorf("a search costs %d, want 10,000 and the tokens", recorded.Cost.CostMicroUSD)
 	}
 }
 

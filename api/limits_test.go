@@ -149,7 +149,7 @@ func TestBudgetCountsWhatExchangesCost(t *testing.T) {
 	if got := p.send(http.MethodPost, messagesPath, askClaude); got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
-	if cost := p.last(1).CostMicroUSD; cost < 1 {
+	if cost := p.last(1).Cost.CostMicroUSD; cost < 1 {
 		t.Fatalf("the exchange cost %d", cost)
 	}
 	for path, test := range map[string]struct{ body, kind, code string }{
@@ -179,7 +179,7 @@ func TestTokensCountWhatIsSentAndAnswered(t *testing.T) {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
 	used := p.last(1)
-	if total := used.Input + used.CacheRead + used.CacheWrite + used.Output; total < 100 || total > 250 {
+	if total := used.Tokens.Input + used.Tokens.CacheRead + used.Tokens.CacheWrite + used.Tokens.Output; total < 100 || total > 250 {
 		t.Fatalf("the exchange used %d tokens", total)
 	}
 	if got := p.send(http.MethodPost, messagesPath, body); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {

@@ -57,7 +57,7 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 			if before, _ := strconv.Atoi(got.header.Get("X-Palimpsest-Tokens-Before")); before < whole.Prompt*8/10 || before > whole.Prompt*12/10 || whole.Prompt <= small {
 				t.Errorf("the header says %d tokens of the original, which has %d; what would be sent has %d", before, whole.Prompt, answer.Tokens)
 			}
-			if recorded := p.last(3); recorded.TokensBefore != 0 || recorded.TokensAfter != 0 || recorded.Endpoint != test.count {
+			if recorded := p.last(3); recorded.Prompt.TokensBefore != 0 || recorded.Prompt.TokensAfter != 0 || recorded.Request.Endpoint != test.count {
 				t.Errorf("the question counts in the usage: %+v", recorded)
 			}
 			if after := p.memory.writes(); after != before || after[0] != 1 {
@@ -124,8 +124,8 @@ func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 		t.Errorf("status %d, %d of %d bytes: %.300s", got.status, len(last.Body), len(body), got.body)
 	}
 	recorded := p.last(2)
-	if recorded.Class != "compaction" || recorded.Compression != "bypassed" || !strings.Contains(string(recorded.Report), `"type":"compaction"`) || recorded.Input == 0 {
-		t.Errorf("recorded: %+v %s", recorded, recorded.Report)
+	if recorded.Request.Class != "compaction" || recorded.Prompt.Compression != "bypassed" || !strings.Contains(string(recorded.Prompt.Report), `"type":"compaction"`) || recorded.Tokens.Input == 0 {
+		t.Errorf("recorded: %+v %s", recorded, recorded.Prompt.Report)
 	}
 	if after := p.memory.writes(); after[1] <= kept[1] {
 		t.Errorf("the request is not archived: %v, was %v", after, kept)

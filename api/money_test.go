@@ -42,7 +42,7 @@ func caching(t *testing.T) (*proxy, *clock, func(body string) (answer, tenants.E
 func busts(t *testing.T, metrics *Metrics) map[cost.Cause]int {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.busts)
+	registry.MustRegister(metrics.answer.busts)
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%d families: %v", len(families), err)
@@ -65,11 +65,11 @@ func TestMissesOfTheProvidersCacheAreRecordedWithTheirCause(t *testing.T) {
 	next := func(body string, want cost.Cause) {
 		t.Helper()
 		_, recorded := send(body)
-		if got := cost.Cause(recorded.MissCause); got != want {
+		if got := cost.Cause(recorded.Tokens.MissCause); got != want {
 			t.Errorf("the miss is put down to %q, want %q: %+v", got, want, recorded)
 		}
-		if missing := recorded.MissedTokens > 0; missing != (want != cost.None && want != cost.ColdStart) {
-			t.Errorf("%q: %d tokens are missed", want, recorded.MissedTokens)
+		if missing := recorded.Tokens.MissedTokens > 0; missing != (want != cost.None && want != cost.ColdStart) {
+			t.Errorf("%q: %d tokens are missed", want, recorded.Tokens.MissedTokens)
 		}
 		missed[want]++
 	}
@@ -98,17 +98,17 @@ func TestEpochsAreOnRecordAndMayBeWarnedOf(t *testing.T) {
 		}
 		got, recorded := send(chatSession(turns, 300))
 		last = recorded.ID.String()
-		if strings.Contains(string(recorded.Report), `"type":"completed"`) {
+		if strings.Contains(string(recorded.Prompt.Report), `"type":"completed"`) {
 			epochs++
-			if recorded.MissCause != string(cost.PrefixChangeOurs) {
-				t.Errorf("epoch %d: the miss is put down to %q", epochs, recorded.MissCause)
+			if recorded.Tokens.MissCause != string(cost.PrefixChangeOurs) {
+				t.Errorf("epoch %d: the miss is put down to %q", epochs, recorded.Tokens.MissCause)
 			}
 		}
-		if recorded.MissCause == string(cost.PrefixChangeOurs) {
+		if recorded.Tokens.MissCause == string(cost.PrefixChangeOurs) {
 			ours++
 		}
-		if recorded.Projection != epochs {
-			t.Errorf("projection %d on record after %d epochs", recorded.Projection, epochs)
+		if recorded.Prompt.Projection != epochs {
+			t.Errorf("projection %d on record after %d epochs", recorded.Prompt.Projection, epochs)
 		}
 		warned := strings.Contains(got.header.Get("X-Palimpsest-Warning"), "epochs=")
 		if warned != (epochs >= 3) {
@@ -146,7 +146,7 @@ func TestAnswersThatBrokeOffTeachNoSizes(t *testing.T) {
 			body := strings.Replace(toolSession("claude-sonnet-4-5", 3, 100), `"model"`, `"stream":true,"model"`, 1)
 			first := p.send(http.MethodPost, messagesPath, body)
 			recorded := p.last(1)
-			if recorded.Input != 90_000 || recorded.CostMicroUSD == 0 {
+			if recorded.Tokens.Input != 90_000 || recorded.Cost.CostMicroUSD == 0 {
 				t.Fatalf("the usage is not on record: %+v", recorded)
 			}
 			second := p.send(http.MethodPost, messagesPath, body)
@@ -179,10 +179,10 @@ func TestChainOfStoredResponsesIsMetered(t *testing.T) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
 	for _, recorded := range p.store.exchanges {
-		if recorded.Input == 0 || recorded.Output == 0 || recorded.CostMicroUSD == 0 {
+		if recorded.Tokens.Input == 0 || recorded.Tokens.Output == 0 || recorded.Cost.CostMicroUSD == 0 {
 			t.Errorf("recorded: %+v", recorded)
 		}
-		if recorded.Compression == "bypassed" && recorded.Input <= recorded.TokensAfter {
+		if recorded.Prompt.Compression == "bypassed" && recorded.Tokens.Input <= recorded.Prompt.TokensAfter {
 			t.Errorf("the history that the provider keeps does not count: %+v", recorded)
 		}
 	}

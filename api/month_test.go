@@ -205,25 +205,25 @@ func TestAMonthCostsWhatTheProviderCharges(t *testing.T) {
 			}
 			sent++
 			recorded := p.last(sent)
-			if want, is := termsOnRecord()[session.name]; is && recorded.Served != want {
-				t.Errorf("%s, step %d: answered on %+v, want %+v", session.name, steps, recorded.Served, want)
+			if want, is := termsOnRecord()[session.name]; is && recorded.Answer.Served != want {
+				t.Errorf("%s, step %d: answered on %+v, want %+v", session.name, steps, recorded.Answer.Served, want)
 			}
 			sendTo(t, uncompacted.URL, session.path, body)
 			last, _ := double.Last()
 			lastUncompacted, _ := uncompacted.Last()
 			charged, without := last.Charge(tariffs), lastUncompacted.Charge(tariffs)
-			recordedSum += float64(recorded.CostMicroUSD)
-			if diff := math.Abs(float64(recorded.CostMicroUSD) - charged*1e6); diff > 2 {
-				t.Errorf("%s, step %d: $%.6f on record, the provider charges $%.6f: %+v", session.name, steps, float64(recorded.CostMicroUSD)/1e6, charged, recorded)
+			recordedSum += float64(recorded.Cost.CostMicroUSD)
+			if diff := math.Abs(float64(recorded.Cost.CostMicroUSD) - charged*1e6); diff > 2 {
+				t.Errorf("%s, step %d: $%.6f on record, the provider charges $%.6f: %+v", session.name, steps, float64(recorded.Cost.CostMicroUSD)/1e6, charged, recorded)
 			}
-			isOver = isOver || session.early && recorded.Projection > 0
-			if recorded.Projection > 0 {
-				key := fmt.Sprintf("%s, compaction %d", session.name, recorded.Projection)
+			isOver = isOver || session.early && recorded.Prompt.Projection > 0
+			if recorded.Prompt.Projection > 0 {
+				key := fmt.Sprintf("%s, compaction %d", session.name, recorded.Prompt.Projection)
 				if compactions[key] == nil {
 					compactions[key] = &sum{}
 				}
 				compactions[key].truth += without - charged
-				compactions[key].ours += float64(recorded.NetMicroUSD) / 1e6
+				compactions[key].ours += float64(recorded.Cost.NetMicroUSD) / 1e6
 				compactions[key].spent += charged
 			}
 		}

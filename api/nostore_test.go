@@ -41,14 +41,14 @@ func TestNoStoreExchangeKeepsFiguresOnly(t *testing.T) {
 				if last, _ := double.Last(); got.status != http.StatusOK || string(last.Body) != body {
 					t.Fatalf("status %d, the body was edited or refused: %s", got.status, got.body)
 				}
-				if kept.Session != uuid.Nil || kept.Lane != uuid.Nil || len(kept.Answer) != 0 || kept.Compression != "bypassed" {
+				if kept.Request.Session != uuid.Nil || kept.Request.Lane != uuid.Nil || len(kept.Answer.Answer) != 0 || kept.Prompt.Compression != "bypassed" {
 					t.Errorf("kept %+v", kept)
 				}
-				if kept.Output == 0 || kept.Input+kept.CacheRead+kept.CacheWrite == 0 || kept.CostMicroUSD == 0 || kept.TokensBefore == 0 {
+				if kept.Tokens.Output == 0 || kept.Tokens.Input+kept.Tokens.CacheRead+kept.Tokens.CacheWrite == 0 || kept.Cost.CostMicroUSD == 0 || kept.Prompt.TokensBefore == 0 {
 					t.Errorf("not metered: %+v", kept)
 				}
-				if strings.Contains(string(kept.Report), "named-by-the-client") || got.header.Get("X-Palimpsest-Archived") != "0" {
-					t.Errorf("report %s, headers %v", kept.Report, got.header)
+				if strings.Contains(string(kept.Prompt.Report), "named-by-the-client") || got.header.Get("X-Palimpsest-Archived") != "0" {
+					t.Errorf("report %s, headers %v", kept.Prompt.Report, got.header)
 				}
 			}
 			if writes := p.memory.writes(); writes != [2]int32{} {
@@ -61,7 +61,7 @@ func TestNoStoreExchangeKeepsFiguresOnly(t *testing.T) {
 			p.store.limit(tenants.Limits{})
 			p.Settings.ForgetAll()
 			p.send(http.MethodPost, messagesPath, body)
-			if kept := p.last(3); kept.Session == uuid.Nil || p.memory.commits.Load() != 1 {
+			if kept := p.last(3); kept.Request.Session == uuid.Nil || p.memory.commits.Load() != 1 {
 				t.Errorf("without it: %d commits, %+v", p.memory.commits.Load(), kept)
 			}
 		})

@@ -29,10 +29,10 @@ func (s *Server) recordRequest(ctx context.Context, event *RequestLog, written *
 		return over
 	}
 	update := written.Update(event.times.At)
-	release, recorded := keepEntries(&update, body), s.Bytes.recording(len(update.Entries), update.Bytes())
+	release, recorded := keepEntries(&update, body), s.Bytes.recording(len(update.Messages.Entries), update.Bytes())
 	update.Client = event.Client
-	lane, to := written.Lane, update.Position
-	from := to - len(update.Entries)
+	lane, to := written.Lane, update.Messages.Position
+	from := to - len(update.Messages.Entries)
 	event.record.request = recorder.NewRequest(&update)
 	_, span := spans.Start(context.WithoutCancel(ctx), "record request")
 	s.Recorder.Put(recorder.Job{Update: &update, Request: event.record.request, Span: span, Ended: func(stored bool) {
@@ -55,8 +55,8 @@ func keepEntries(update *session.Update, body *requestBody) (release func()) {
 		body.hold()
 		return body.release
 	}
-	for i := range update.Entries {
-		update.Entries[i].Raw = bytes.Clone(update.Entries[i].Raw)
+	for i := range update.Messages.Entries {
+		update.Messages.Entries[i].Raw = bytes.Clone(update.Messages.Entries[i].Raw)
 	}
 	return func() {}
 }
@@ -89,10 +89,10 @@ func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire
 		return
 	}
 	update := sent.Lane.Update(sent.Scope, event.Model, event.times.At)
-	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
-	update.Exchanges, update.CostMicroUSD, update.NetMicroUSD, update.Reach = 1, event.money.CostMicroUSD, event.money.NetMicroUSD, event.money.Reach
-	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
-	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
+	update.Client, update.Messages.Position, update.Messages.Head = event.Client, sent.Position, sent.Head
+	update.Increment.Exchanges, update.Increment.CostMicroUSD, update.Increment.NetMicroUSD, update.Increment.Reach = 1, event.money.CostMicroUSD, event.money.NetMicroUSD, event.money.Reach
+	update.Increment.TokensBefore, update.Increment.TokensAfter = event.Report.Before, event.Report.After
+	update.Messages.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
 	event.record.update = &update
 }
 
@@ -232,7 +232,7 @@ func (r *Records) keep(ctx context.Context, event *RequestLog) {
 	}
 	event.record.isKept = true
 	exchange := event.recorded()
-	event.record.report = exchange.Report // complete from here on
+	event.record.report = exchange.Prompt.Report // complete from here on
 	event.record.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.record.update, Request: event.record.request, Exchange: exchange, Said: event.outcome.said})
 	if event.record.kept != (spool.Record{}) {
 		event.isOver()

@@ -126,9 +126,9 @@ func TestEveryPairOfRequestsOnAThreadIsRecorded(t *testing.T) {
 func checkFigures(t *testing.T, variant variant, recorded tenants.Exchange) {
 	t.Helper()
 	for name, figure := range map[string]int{
-		"tokens before": recorded.TokensBefore - 1, "tokens after": recorded.TokensAfter - 1, "input": recorded.Input,
-		"cache read": recorded.CacheRead, "cache write": recorded.CacheWrite, "output": recorded.Output,
-		"missed": recorded.MissedTokens, "cost": int(recorded.CostMicroUSD),
+		"tokens before": recorded.Prompt.TokensBefore - 1, "tokens after": recorded.Prompt.TokensAfter - 1, "input": recorded.Tokens.Input,
+		"cache read": recorded.Tokens.CacheRead, "cache write": recorded.Tokens.CacheWrite, "output": recorded.Tokens.Output,
+		"missed": recorded.Tokens.MissedTokens, "cost": int(recorded.Cost.CostMicroUSD),
 	} {
 		if figure < 0 || figure > 1_000_000_000_000 {
 			t.Errorf("%+v: %s is out of its range: %+v", variant, name, recorded)

@@ -40,13 +40,13 @@ func TestPersonalDataIsRedactedInAnswersAndErrorsThatAreStored(t *testing.T) {
 	p.last(1)
 	said := 0
 	for _, update := range p.memory.seen() {
-		for _, entry := range update.Entries {
+		for _, entry := range update.Messages.Entries {
 			said++
 			if text := string(entry.Raw); strings.Contains(text, "ida@") || !strings.Contains(text, "I am [email-") {
 				t.Errorf("stored of the request: %s", text)
 			}
 		}
-		if text := string(update.Answer); strings.Contains(text, "ada@") || text != "" && !strings.Contains(text, "Ask [email-") {
+		if text := string(update.Messages.Answer); strings.Contains(text, "ada@") || text != "" && !strings.Contains(text, "Ask [email-") {
 			t.Errorf("stored of the answer: %s", text)
 		}
 		if strings.Contains(update.Title, "ida@") {

@@ -28,18 +28,18 @@ func (noDataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) 
 // said returns what is kept of a provider's error, opened.
 func (p *proxy) said(exchange tenants.Exchange) string {
 	p.t.Helper()
-	if exchange.ErrorText == nil {
+	if exchange.Answer.ErrorText == nil {
 		return ""
 	}
 	key, err := archivetest.Keys().Key(p.t.Context(), exchange.Workspace)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	text, err := key.OpenError(exchange.ID, exchange.Answer.ErrorText)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := key.OpenError(uuid.New(), exchange.ErrorText); err == nil {
+	if _, err := key.OpenError(uuid.New(), exchange.Answer.ErrorText); err == nil {
 		p.t.Error("it opens for another exchange")
 	}
 	return string(text)
@@ -86,7 +86,7 @@ func TestProvidersErrorIsKeptSealedBoundedAndWithoutSecrets(t *testing.T) {
 			if !strings.Contains(test.answer, providerKey) && string(got.body) != test.answer {
 				t.Errorf("the client got %.200q", got.body)
 			}
-			if strings.Contains(string(kept.ErrorText), "refused") || strings.Contains(p.log.String(), "refused sk") {
+			if strings.Contains(string(kept.Answer.ErrorText), "refused") || strings.Contains(p.log.String(), "refused sk") {
 				t.Error("it lies open")
 			}
 		})
@@ -113,8 +113,8 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	p.Recorder.Start()
 	t.Cleanup(p.Recorder.Stop)
 	p.send(http.MethodPost, messagesPath, body)
-	if kept := p.last(1); kept.ErrorText != nil || kept.ErrorType != "overloaded_error" {
-		t.Errorf("without a key, kept %d bytes, %s", len(kept.ErrorText), kept.ErrorType)
+	if kept := p.last(1); kept.Answer.ErrorText != nil || kept.Answer.ErrorType != "overloaded_error" {
+		t.Errorf("without a key, kept %d bytes, %s", len(kept.Answer.ErrorText), kept.Answer.ErrorType)
 	}
 	p.Recorder = sealing
 	p.send(http.MethodPost, messagesPath, body)
@@ -128,8 +128,8 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	p.send(http.MethodPost, messagesPath, body, "X-Palimpsest-No-Store", "true")
 	p.send(http.MethodGet, "/v1/files", "", "X-Palimpsest-No-Store", "true")
 	for n := 4; n <= 5; n++ {
-		if kept := p.last(n); kept.ErrorText != nil || kept.ErrorFrom != "provider" {
-			t.Errorf("with no-store, kept %d bytes: %+v", len(kept.ErrorText), kept)
+		if kept := p.last(n); kept.Answer.ErrorText != nil || kept.Answer.ErrorFrom != "provider" {
+			t.Errorf("with no-store, kept %d bytes: %+v", len(kept.Answer.ErrorText), kept)
 		}
 	}
 }
@@ -142,12 +142,12 @@ func TestHeadersThatNothingElseTellsAreKept(t *testing.T) {
 	got := p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 1, 2), "X-Palimpsest-Dry-Run", "true")
 	kept := p.last(1)
 	for _, name := range []string{"Session-Source", "Dry-Run", "Ratelimit-Limit-Requests", "Ratelimit-Remaining-Requests"} {
-		if want := got.header.Get("X-Palimpsest-" + name); kept.Signed[name] != want || want == "" {
-			t.Errorf("%s: kept %q, sent %q", name, kept.Signed[name], want)
+		if want := got.header.Get("X-Palimpsest-" + name); kept.Answer.Signed[name] != want || want == "" {
+			t.Errorf("%s: kept %q, sent %q", name, kept.Answer.Signed[name], want)
 		}
 	}
-	if len(kept.Signed) != 4 {
-		t.Errorf("kept %v", kept.Signed)
+	if len(kept.Answer.Signed) != 4 {
+		t.Errorf("kept %v", kept.Answer.Signed)
 	}
 }
 

@@ -207,7 +207,7 @@ func TestFirstAttemptThatEndedAtTheWindowIsPaid(t *testing.T) {
 		})
 		p.store.windows["claude-sonnet-4-5"] = 120_000
 		p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 30, 800))
-		return p.last(1).CostMicroUSD
+		return p.last(1).Cost.CostMicroUSD
 	}
 	once, twice := cost(answer), cost(full, answer)
 	if once == 0 || twice-once != 20_000*3 {

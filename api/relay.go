@@ -269,7 +269,7 @@ func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stac
 // unread logs that an answer could not be read completely.
 func (r *Records) unread(ctx context.Context, event *RequestLog, failure string) {
 	r.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
-	r.Metrics.unread.Inc()
+	r.Metrics.answer.unread.Inc()
 }
 
 // Interface guard.

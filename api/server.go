@@ -171,18 +171,18 @@ func waitFor(ctx context.Context, stored <-chan struct{}) {
 
 // recordReady prepares the record of an answer that needed no provider.
 func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *prompt.Prompt, found *ready) {
-	event.record.position = len(written.Exchange.Digests)
+	event.record.position = len(written.Exchange.Conversation.Digests)
 	if written.Lane == nil {
 		return
 	}
 	tap := codec.Tap(isStream(found.contentType))
 	_, _ = tap.Write(found.body) // a tap never fails
 	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.times.At)
-	update.Client, update.Position, update.Head = event.Client, event.record.position, written.Exchange.Chain[event.record.position]
-	update.Continued = session.HasHistory(written.Exchange.Digests)
-	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
+	update.Client, update.Messages.Position, update.Messages.Head = event.Client, event.record.position, written.Exchange.Conversation.Chain[event.record.position]
+	update.Increment.Continued = session.HasHistory(written.Exchange.Conversation.Digests)
+	update.Increment.Exchanges, update.Increment.TokensBefore, update.Increment.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
-	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
+	update.Messages.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again
 	event.record.update = &update
 }
 
@@ -267,9 +267,9 @@ func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) erro
 
 // Recalled counts a call of the archive's tools and writes it to the log, without its query and its results.
 func (s *Server) Recalled(ctx context.Context, call recall.Call) {
-	s.Metrics.recalls.WithLabelValues(call.Tool, call.Outcome).Inc()
+	s.Metrics.service.recalls.WithLabelValues(call.Tool, call.Outcome).Inc()
 	if call.Tool != "" {
-		s.Metrics.recalling.WithLabelValues(call.Tool).Observe(call.Duration.Seconds())
+		s.Metrics.service.recalling.WithLabelValues(call.Tool).Observe(call.Duration.Seconds())
 	}
 	level := slog.LevelInfo
 	attributes := []slog.Attr{

@@ -35,7 +35,7 @@ func TestAnswerToShrunkPromptIsNotKeptForTheFirst(t *testing.T) {
 	c.store.mu.Unlock()
 	c.Settings.ForgetAll()
 	c.Prompts = newWriter(t, c.memory, broken{func(draft *pipeline.Draft) error {
-		if draft.Holds(0, pipeline.Quote(tooLarge)) && !draft.Finalized {
+		if draft.Conversation.Holds(0, pipeline.Quote(tooLarge)) && !draft.Lane.Finalized {
 			draft.Inject(pipeline.PlacementTurn, note+strings.Repeat("word ", small*7/10), []string{"#1"})
 		}
 		return nil

@@ -114,7 +114,7 @@ func TestErrorInsideAStreamIsForwarded(t *testing.T) {
 		t.Errorf("status %d, %v: %q", got.status, got.broken, got.body)
 	}
 	recorded := p.last(1)
-	if recorded.ErrorFrom != "provider" || recorded.ErrorType != "overloaded_error" || recorded.Input != 41 || recorded.Output != 1 {
+	if recorded.Answer.ErrorFrom != "provider" || recorded.Answer.ErrorType != "overloaded_error" || recorded.Tokens.Input != 41 || recorded.Tokens.Output != 1 {
 		t.Errorf("recorded: %+v", recorded)
 	}
 }
@@ -145,7 +145,7 @@ func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
 	_ = response.Body.Close()
 	awaitOne(t, left)
 	recorded := p.last(1)
-	if recorded.Input != 41 || !p.log.holds(`"aborted":"client"`) {
+	if recorded.Tokens.Input != 41 || !p.log.holds(`"aborted":"client"`) {
 		t.Errorf("recorded: %+v\n%s", recorded, p.log)
 	}
 	if writes := p.memory.writes(); writes[1] == 0 {
@@ -182,7 +182,7 @@ func TestStreamThatBreaksOffIsNotMended(t *testing.T) {
 			if !errors.Is(got.broken, io.ErrUnexpectedEOF) || string(got.body) != test.whole+part {
 				t.Errorf("ended with %v: %q", got.broken, got.body)
 			}
-			if recorded := p.last(1); recorded.ErrorFrom != "provider" {
+			if recorded := p.last(1); recorded.Answer.ErrorFrom != "provider" {
 				t.Errorf("recorded: %+v", recorded)
 			}
 		})
@@ -232,7 +232,7 @@ func TestUsageOfAChatStreamIsTheClientsIfItAskedForIt(t *testing.T) {
 			if !strings.Contains(sent, test.sent) || test.options != "" && strings.Replace(sent, test.sent, test.options, 1) != body {
 				t.Errorf("the provider gets %s", sent)
 			}
-			if recorded := p.last(1); recorded.Input != test.tokens || recorded.CacheRead != 20 || recorded.Output != 7 {
+			if recorded := p.last(1); recorded.Tokens.Input != test.tokens || recorded.Tokens.CacheRead != 20 || recorded.Tokens.Output != 7 {
 				t.Errorf("recorded: %+v", recorded)
 			}
 		})
@@ -269,9 +269,9 @@ func TestBypassedChatStreamIsMetered(t *testing.T) {
 				t.Errorf("sent %s\ngot %s", sent, got.body)
 			}
 			recorded := p.last(1)
-			isEstimated := recorded.Input == recorded.TokensAfter && strings.Contains(string(recorded.Report), `"type":"estimated"`)
-			isReported := recorded.Input == 30 && recorded.CacheRead == 20 && recorded.Output == 7
-			if recorded.Compression != "bypassed" || isEstimated != test.isEstimated || isReported == test.isEstimated || recorded.CostMicroUSD == 0 {
+			isEstimated := recorded.Tokens.Input == recorded.Prompt.TokensAfter && strings.Contains(string(recorded.Prompt.Report), `"type":"estimated"`)
+			isReported := recorded.Tokens.Input == 30 && recorded.Tokens.CacheRead == 20 && recorded.Tokens.Output == 7
+			if recorded.Prompt.Compression != "bypassed" || isEstimated != test.isEstimated || isReported == test.isEstimated || recorded.Cost.CostMicroUSD == 0 {
 				t.Errorf("recorded: %+v", recorded)
 			}
 		})

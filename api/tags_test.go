@@ -29,8 +29,8 @@ func TestTagsAreRecordedAndNeverSent(t *testing.T) {
 	} {
 		p.send(way.method, way.path, way.body, "x-palimpsest-tag-TEAM", "search", "X-Palimpsest-Tag-run-7", "“α” = 1 %")
 		kept := p.last(n + 1)
-		if want := (tenants.Tags{"team": "search", "run-7": "“α” = 1 %"}); !maps.Equal(kept.Tags, want) {
-			t.Errorf("%s: kept %v", way.path, kept.Tags)
+		if want := (tenants.Tags{"team": "search", "run-7": "“α” = 1 %"}); !maps.Equal(kept.Request.Tags, want) {
+			t.Errorf("%s: kept %v", way.path, kept.Request.Tags)
 		}
 		sent, ok := double.Last()
 		if !ok {
@@ -43,8 +43,8 @@ func TestTagsAreRecordedAndNeverSent(t *testing.T) {
 		}
 	}
 	p.send(http.MethodPost, chatPath, `{"model":"gpt-5.5","messages":[{"role":"user","content":"hi"}]}`)
-	if kept := p.last(6); kept.Tags != nil {
-		t.Errorf("without any, kept %v", kept.Tags)
+	if kept := p.last(6); kept.Request.Tags != nil {
+		t.Errorf("without any, kept %v", kept.Request.Tags)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestBadTagsAreRefusedWithWhatIsAllowed(t *testing.T) {
 			if got.status != http.StatusBadRequest || !strings.HasPrefix(string(got.body), dialect) || !strings.Contains(string(got.body), test.says) {
 				t.Errorf("%s: status %d: %s", name, got.status, got.body)
 			}
-			if kept := p.last(n); kept.Tags != nil || kept.Status != http.StatusBadRequest {
-				t.Errorf("%s: kept %v", name, kept.Tags)
+			if kept := p.last(n); kept.Request.Tags != nil || kept.Answer.Status != http.StatusBadRequest {
+				t.Errorf("%s: kept %v", name, kept.Request.Tags)
 			}
 		}
 	}

@@ -107,11 +107,11 @@ func TestAPanicInTheTapCostsNobodyTheirAnswer(t *testing.T) {
 			if test.at == "no such" {
 				panics = 0
 			}
-			if recorded.Status != http.StatusOK || recorded.Input+recorded.CacheRead == 0 || recorded.Output != test.output || recorded.CostMicroUSD == 0 || recorded.NetMicroUSD != 0 {
+			if recorded.Answer.Status != http.StatusOK || recorded.Tokens.Input+recorded.Tokens.CacheRead == 0 || recorded.Tokens.Output != test.output || recorded.Cost.CostMicroUSD == 0 || recorded.Cost.NetMicroUSD != 0 {
 				t.Errorf("recorded %+v, want %d tokens of output", recorded, test.output)
 			}
-			if isEstimated := strings.Contains(string(recorded.Report), "the answer could not be read"); isEstimated != (panics > 0) {
-				t.Errorf("reported: %s", recorded.Report)
+			if isEstimated := strings.Contains(string(recorded.Prompt.Report), "the answer could not be read"); isEstimated != (panics > 0) {
+				t.Errorf("reported: %s", recorded.Prompt.Report)
 			}
 			if got := recordertest.Counted(t, registry)["palimpsest_answer_read_failures_total"]; got != panics || strings.Contains(p.log.String(), "as planned") != (panics > 0) {
 				t.Errorf("%d panics are counted, want %d: %s", got, panics, p.log)

@@ -83,8 +83,8 @@ func TestModelsGoToTheirKeys(t *testing.T) {
 		if !strings.Contains(string(got.body), test.want) || c.sent[test.want] != test.body {
 			t.Errorf("%s %.60s: status %d: %.100s; sent was %.100s", test.path, test.body, got.status, got.body, c.sent[test.want])
 		}
-		if kept := c.last(n); kept.ProviderKey != c.keys[test.want] {
-			t.Errorf("%s %.60s counts for %s", test.path, test.body, kept.ProviderKey)
+		if kept := c.last(n); kept.Answer.ProviderKey != c.keys[test.want] {
+			t.Errorf("%s %.60s counts for %s", test.path, test.body, kept.Answer.ProviderKey)
 		}
 	}
 	named := c.send(http.MethodPost, chatPath, `{"model":"gpt-5.5","messages":[{"role":"user","content":"x"}]}`, "X-Palimpsest-Provider", c.keys["rest"].String())

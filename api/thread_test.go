@@ -34,7 +34,7 @@ func TestThreadGoesOnWithTheWholeConversation(t *testing.T) {
 	if sent, _ := double.Last(); !strings.Contains(string(sent.Body), `"thread":null`) || len(sent.Body) >= len(whole) {
 		t.Errorf("sent %.300s", sent.Body)
 	}
-	if recorded := p.last(1); recorded.Status != http.StatusOK {
+	if recorded := p.last(1); recorded.Answer.Status != http.StatusOK {
 		t.Errorf("recorded first is %+v", recorded)
 	}
 

@@ -83,14 +83,14 @@ func TestEveryFormatIsTracedAlike(t *testing.T) {
 		usage := p.last(1)
 		for key, want := range map[spans.Key]string{
 			spans.Operation: "chat", spans.Provider: test.provider, spans.RequestModel: test.model, spans.ResponseModel: test.model, spans.RequestStream: "true",
-			spans.MaxTokens: "100", spans.InputTokens: strconv.Itoa(usage.Input + usage.CacheRead + usage.CacheWrite), spans.OutputTokens: strconv.Itoa(usage.Output),
-			spans.CacheRead: strconv.Itoa(usage.CacheRead), spans.Session: "", spans.Conversation: usage.Session.String(), spans.Attempts: "1",
+			spans.MaxTokens: "100", spans.InputTokens: strconv.Itoa(usage.Tokens.Input + usage.Tokens.CacheRead + usage.Tokens.CacheWrite), spans.OutputTokens: strconv.Itoa(usage.Tokens.Output),
+			spans.CacheRead: strconv.Itoa(usage.Tokens.CacheRead), spans.Session: "", spans.Conversation: usage.Request.Session.String(), spans.Attempts: "1",
 		} {
 			if got := model[attribute.Key(key)]; got != want {
 				t.Errorf("%s: %s is %q, want %q", path, key, got, want)
 			}
 		}
-		if model[attribute.Key(spans.FirstChunk)] == "" || usage.Output == 0 {
+		if model[attribute.Key(spans.FirstChunk)] == "" || usage.Tokens.Output == 0 {
 			t.Errorf("%s: attributes %v", path, model)
 		}
 		for name, code := range status {

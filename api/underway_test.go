@@ -67,7 +67,7 @@ func TestStreamEndsOnceItsKeyIsRevoked(t *testing.T) {
 			t.Errorf("%s: the stream ends with %q, %v", name, rest, err)
 		}
 		_ = response.Body.Close()
-		if recorded := p.last(1); recorded.ErrorFrom != "proxy" || recorded.Input != 41 {
+		if recorded := p.last(1); recorded.Answer.ErrorFrom != "proxy" || recorded.Tokens.Input != 41 {
 			t.Errorf("%s: recorded %+v", name, recorded)
 		}
 		if left := p.underway.secrets(); len(left) > 0 {

@@ -64,16 +64,16 @@ func TestUnreportedUsageIsEstimated(t *testing.T) {
 			}
 
 			recorded := p.last(1)
-			prompt := recorded.Input + recorded.CacheRead + recorded.CacheWrite
+			prompt := recorded.Tokens.Input + recorded.Tokens.CacheRead + recorded.Tokens.CacheWrite
 			isPaid := test.estimated || test.path == messagesPath
-			if (prompt > 0) != isPaid || recorded.Output != test.output || (recorded.CostMicroUSD > 0) != isPaid || recorded.NetMicroUSD != 0 {
+			if (prompt > 0) != isPaid || recorded.Tokens.Output != test.output || (recorded.Cost.CostMicroUSD > 0) != isPaid || recorded.Cost.NetMicroUSD != 0 {
 				t.Errorf("recorded: %+v", recorded)
 			}
-			if strings.Contains(string(recorded.Report), `"type":"estimated"`) != test.estimated {
-				t.Errorf("reported: %s", recorded.Report)
+			if strings.Contains(string(recorded.Prompt.Report), `"type":"estimated"`) != test.estimated {
+				t.Errorf("reported: %s", recorded.Prompt.Report)
 			}
-			if test.path != messagesPath && isPaid && prompt != recorded.TokensAfter {
-				t.Errorf("%d tokens of prompt are paid, want %d", prompt, recorded.TokensAfter)
+			if test.path != messagesPath && isPaid && prompt != recorded.Prompt.TokensAfter {
+				t.Errorf("%d tokens of prompt are paid, want %d", prompt, recorded.Prompt.TokensAfter)
 			}
 			if again := p.send(http.MethodPost, messagesPath, askClaude); (again.status == http.StatusTooManyRequests) != isPaid {
 				t.Errorf("the budget is spent, and the next request gets %d", again.status)

@@ -30,10 +30,10 @@ func TestSessionsAreKeptApartByUpstream(t *testing.T) {
 		exchanges[model] = c.last(i + 1)
 	}
 	near, far, too := exchanges["claude-opus-5"], exchanges["claude-haiku-4-5"], exchanges["claude-sonnet-4-5"]
-	if near.Session == far.Session || near.Lane == far.Lane {
-		t.Errorf("two upstreams share session %s or lane %s", near.Session, near.Lane)
+	if near.Request.Session == far.Request.Session || near.Request.Lane == far.Request.Lane {
+		t.Errorf("two upstreams share session %s or lane %s", near.Request.Session, near.Request.Lane)
 	}
-	if near.Session != too.Session || near.Lane != too.Lane {
-		t.Errorf("two keys for one upstream have sessions %s and %s, lanes %s and %s", near.Session, too.Session, near.Lane, too.Lane)
+	if near.Request.Session != too.Request.Session || near.Request.Lane != too.Request.Lane {
+		t.Errorf("two keys for one upstream have sessions %s and %s, lanes %s and %s", near.Request.Session, too.Request.Session, near.Request.Lane, too.Request.Lane)
 	}
 }

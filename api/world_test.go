@@ -93,7 +93,7 @@ func TestUsageOfEveryDialectIsRead(t *testing.T) {
 			}
 			p.send(http.MethodPost, path, body+"}")
 			got := p.last(1)
-			if read := (count{got.Input, got.CacheRead, got.CacheWrite, got.Output}); read != test.Usage {
+			if read := (count{got.Tokens.Input, got.Tokens.CacheRead, got.Tokens.CacheWrite, got.Tokens.Output}); read != test.Usage {
 				t.Errorf("read %+v, want %+v", read, test.Usage)
 			}
 		})
@@ -113,8 +113,8 @@ func TestUsageNobodyAskedForIsTakenOutInEveryDialect(t *testing.T) {
 		if got := p.send(http.MethodPost, chatPath, plainStream); string(got.body) != said {
 			t.Errorf("%s: %q", name, got.body)
 		}
-		if recorded := p.last(1); recorded.Input != 1 {
-			t.Errorf("%s: recorded %+v", name, recorded.ExchangeTokens)
+		if recorded := p.last(1); recorded.Tokens.Input != 1 {
+			t.Errorf("%s: recorded %+v", name, recorded.Tokens)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestLateProviderIsToldAndCharged(t *testing.T) {
 	if got.status != http.StatusGatewayTimeout || !strings.Contains(text, "charge") || strings.Contains(text, "Nothing was lost") || got.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("status %d, headers %v: %s", got.status, got.header, text)
 	}
-	if recorded := p.last(1); recorded.CostMicroUSD == 0 || !strings.Contains(string(recorded.Report), `"type":"estimated"`) {
+	if recorded := p.last(1); recorded.Cost.CostMicroUSD == 0 || !strings.Contains(string(recorded.Prompt.Report), `"type":"estimated"`) {
 		t.Errorf("recorded: %+v", recorded)
 	}
 }

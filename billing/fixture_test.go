@@ -137,9 +137,9 @@ func (b bundle) use(t testing.TB, count int, at time.Time) {
 	for i := range exchanges {
 		exchanges[i] = tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: at,
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude"},
-			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
-			ExchangePrompt:  tenants.ExchangePrompt{Compression: "none"},
+			Request: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude"},
+			Answer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+			Prompt:  tenants.ExchangePrompt{Compression: "none"},
 		}
 	}
 	for batch := range slices.Chunk(exchanges, 1000) {

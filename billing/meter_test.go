@@ -29,28 +29,30 @@ func TestMeterHoldsWhatTheExchangesHold(t *testing.T) {
 	b := setup(t)
 	exchange := func(change func(*tenants.Exchange)) tenants.Exchange {
 		made := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: noon, ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"},
-			ExchangeAnswer: tenants.ExchangeAnswer{Status: http.StatusOK, Attempts: 1},
+			ID: uuid.Must(uuid.NewV7()), At: noon, Request: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"},
+			Answer: tenants.ExchangeAnswer{Status: http.StatusOK, Attempts: 1},
 		}
 		change(&made)
 		return made
 	}
 	batch := []tenants.Exchange{
 		exchange(func(*tenants.Exchange) {}),
-		exchange(func(e *tenants.Exchange) { e.Stream = true }),
-		exchange(func(e *tenants.Exchange) { e.Attempts = 2 }), // an emergency pass: still one
-		exchange(func(e *tenants.Exchange) { e.Endpoint = "/v1/*" }),
+		exchange(func(e *tenants.Exchange) { e.Request.Stream = true }),
+		exchange(func(e *tenants.Exchange) { e.Answer.Attempts = 2 }), // an emergency pass: still one
+		exchange(func(e *tenants.Exchange) { e.Request.Endpoint = "/v1/*" }),
 		exchange(func(e *tenants.Exchange) { e.At = noon.Add(time.Hour) }),
 		// None of these counts.
-		exchange(func(e *tenants.Exchange) { e.Attempts = 0 }), // answered from the cache
-		exchange(func(e *tenants.Exchange) { e.Status, e.ErrorFrom = http.StatusBadGateway, "proxy" }),
-		exchange(func(e *tenants.Exchange) { e.Status, e.ErrorFrom = http.StatusTooManyRequests, "provider" }),
-		exchange(func(e *tenants.Exchange) { e.ErrorFrom = "provider" }), // the stream ended early
-		exchange(func(e *tenants.Exchange) { e.Status = 499 }),
-		exchange(func(e *tenants.Exchange) { e.Endpoint = "/v1/messages/count_tokens" }),
-		exchange(func(e *tenants.Exchange) { e.Endpoint = "/v1/responses/input_tokens" }),
-		exchange(func(e *tenants.Exchange) { e.Class = "summary" }),
-		exchange(func(e *tenants.Exchange) { e.Class = "embedding" }),
+		exchange(func(e *tenants.Exchange) { e.Answer.Attempts = 0 }), // answered from the cache
+		exchange(func(e *tenants.Exchange) { e.Answer.Status, e.Answer.ErrorFrom = http.StatusBadGateway, "proxy" }),
+		exchange(func(e *tenants.Exchange) {
+			e.Answer.Status, e.Answer.ErrorFrom = http.StatusTooManyRequests, "provider"
+		}),
+		exchange(func(e *tenants.Exchange) { e.Answer.ErrorFrom = "provider" }), // the stream ended early
+		exchange(func(e *tenants.Exchange) { e.Answer.Status = 499 }),
+		exchange(func(e *tenants.Exchange) { e.Request.Endpoint = "/v1/messages/count_tokens" }),
+		exchange(func(e *tenants.Exchange) { e.Request.Endpoint = "/v1/responses/input_tokens" }),
+		exchange(func(e *tenants.Exchange) { e.Request.Class = "summary" }),
+		exchange(func(e *tenants.Exchange) { e.Request.Class = "embedding" }),
 	}
 	for range 2 { // a batch may be written again
 		if err := b.database.DB.Exchanges.RecordExchanges(t.Context(), b.workspace.ID, batch); err != nil {

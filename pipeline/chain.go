@@ -71,10 +71,10 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, vie
 		outcome = Failed
 		span.Fail(spans.KindOf(err))
 		exchange.Report.Events = append(exchange.Report.Events, ReportEntry{
-			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: fallback(exchange.Projection),
+			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: fallback(exchange.Lane.Projection),
 		})
 	case draft != nil:
-		if draft.Projection != exchange.Projection || len(draft.Inserts) > len(exchange.Inserts) {
+		if draft.Lane.Projection != exchange.Lane.Projection || len(draft.Lane.Inserts) > len(exchange.Lane.Inserts) {
 			outcome = Applied
 		}
 		exchange.Take(draft)

@@ -30,16 +30,16 @@ type faulty struct {
 func (f faulty) Name() string { return f.name }
 
 func (f faulty) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	exchange.Limit, exchange.Turns, exchange.Projection = -1, nil, &session.Projection{Number: 8}
+	exchange.Limits.Limit, exchange.Conversation.Turns, exchange.Lane.Projection = -1, nil, &session.Projection{Number: 8}
 	draft := exchange.Draft(f.name)
-	draft.Projection = &session.Projection{
-		Number: 9, Covers: 1, Chain: exchange.Chain[1],
+	draft.Lane.Projection = &session.Projection{
+		Number: 9, Covers: 1, Chain: exchange.Conversation.Chain[1],
 		Parts: []session.Part{{From: 0, To: 1, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"spoilt"}`), Messages: 1}},
 	}
 	draft.Report.Compression = pipeline.Epoch
 	draft.Event("completed", "", nil)
 	if f.end == nil {
-		draft.Limit = 1000
+		draft.Limits.Limit = 1000
 		return draft, nil
 	}
 	return draft, f.end(ctx)
@@ -83,7 +83,7 @@ func TestTheDraftOfAModuleThatFailsIsDropped(t *testing.T) {
 				t.Errorf("sent %s", sealed)
 			}
 			report := exchange.Report
-			if exchange.Projection != nil || exchange.Limit != 1000 || len(exchange.Turns) != 2 || report.Compression != before.Compression || report.After != before.After {
+			if exchange.Lane.Projection != nil || exchange.Limits.Limit != 1000 || len(exchange.Conversation.Turns) != 2 || report.Compression != before.Compression || report.After != before.After {
 				t.Errorf("the exchange is not as it was: %+v", exchange)
 			}
 			if len(report.Modules) != 1 || report.Modules[0] != (pipeline.ModuleReport{Name: "faulty", Outcome: pipeline.Failed}) {
@@ -160,7 +160,7 @@ func TestAnUntouchedExchangeReportsHowItStands(t *testing.T) {
 		t.Errorf("untouched: %+v", report)
 	}
 
-	exchange.Projection = &session.Projection{Number: 1, Covers: 2, Parts: []session.Part{
+	exchange.Lane.Projection = &session.Projection{Number: 1, Covers: 2, Parts: []session.Part{
 		{From: 0, To: 1, Messages: 1, Tokens: 5},
 		{From: 1, To: 2, Level: 3, Raw: json.RawMessage{}},
 	}}

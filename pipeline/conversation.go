@@ -221,7 +221,7 @@ type keptMessage struct {
 // KeepRedacted makes the exchange redact stored messages and those that modules read. The client's prompt to
 // its provider stays unredacted.
 func (e *Exchange) KeepRedacted(redact Redact) {
-	e.kept = &keptMessages{redact: redact, made: make(map[int]keptMessage)}
+	e.Conversation.kept = &keptMessages{redact: redact, made: make(map[int]keptMessage)}
 }
 
 // Redacts reports whether messages are redacted before they are stored.
@@ -287,7 +287,7 @@ type largeMessages struct {
 // KeepLarge makes the exchange parse each large message of its body only once. The body must not change
 // afterwards.
 func (e *Exchange) KeepLarge() {
-	e.large = &largeMessages{parsed: make(map[int]conversation.Message)}
+	e.Conversation.large = &largeMessages{parsed: make(map[int]conversation.Message)}
 }
 
 // message returns message i. The caller owns its blocks.

@@ -47,7 +47,7 @@ func (d *Draft) Restart() {
 // if the history must not be edited, if the request is outside the conversation, or if the prompt would
 // exceed its Limit.
 func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
-	if text = plain(text); d.Finalized || d.Request.ReadOnly != "" || d.Class.IsSide() || strings.TrimSpace(text) == "" {
+	if text = plain(text); d.Lane.Finalized || d.Request.ReadOnly != "" || d.Class.IsSide() || strings.TrimSpace(text) == "" {
 		return false
 	}
 	insert := session.Insert{Message: session.InSystem, Module: d.module, Text: text}
@@ -58,16 +58,16 @@ func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
 		}
 		insert.Message = place
 	}
-	insert.Chain, insert.Tokens = d.Chain[insert.Message+1], d.CountText(text)
-	size := d.Size(d.Projection)
-	if d.Limit > 0 && size+d.scale(insert.Tokens)+1 > d.Limit {
+	insert.Chain, insert.Tokens = d.Conversation.Chain[insert.Message+1], d.CountText(text)
+	size := d.Size(d.Lane.Projection)
+	if d.Limits.Limit > 0 && size+d.scale(insert.Tokens)+1 > d.Limits.Limit {
 		return false
 	}
 	for _, item := range items {
 		insert.Items = append(insert.Items, plain(item))
 	}
-	d.Inserts = append(slices.Clip(d.Inserts), insert)
-	d.Report.After += d.Size(d.Projection) - size
+	d.Lane.Inserts = append(slices.Clip(d.Lane.Inserts), insert)
+	d.Report.After += d.Size(d.Lane.Projection) - size
 	injections := maps.Clone(d.Report.Injected)
 	if injections == nil {
 		injections = map[string]int{}
@@ -95,14 +95,14 @@ type Exchange struct {
 
 // Pieces returns the parts of the sealed body's list.
 func (e *Exchange) Pieces() []wire.Piece {
-	if e.Projection == nil {
-		return []wire.Piece{{From: 0, To: len(e.Digests)}}
+	if e.Lane.Projection == nil {
+		return []wire.Piece{{From: 0, To: len(e.Conversation.Digests)}}
 	}
-	pieces := make([]wire.Piece, 0, len(e.Projection.Parts)+1)
-	for _, part := range e.Projection.Parts {
+	pieces := make([]wire.Piece, 0, len(e.Lane.Projection.Parts)+1)
+	for _, part := range e.Lane.Projection.Parts {
 		pieces = append(pieces, wire.Piece{From: part.From, To: part.To, Raw: part.Raw})
 	}
-	return append(pieces, wire.Piece{From: e.Projection.Covers, To: len(e.Digests)})
+	return append(pieces, wire.Piece{From: e.Lane.Projection.Covers, To: len(e.Conversation.Digests)})
 }
 
 // Originals returns the raw bytes of the body's messages from index from to to (excluded).

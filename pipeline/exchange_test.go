@@ -42,7 +42,7 @@ func TestTheSizeIsEstimatedFromAllParts(t *testing.T) {
 	if got := exchange.Size(shortened()); got != 2*82 {
 		t.Errorf("shortened: %d", got)
 	}
-	exchange.Projection = shortened()
+	exchange.Lane.Projection = shortened()
 	if got := exchange.Original(); got != 2*105 {
 		t.Errorf("as the client sent it: %d", got)
 	}
@@ -53,9 +53,9 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 	t.Parallel()
 
 	exchange := sized()
-	exchange.Projection = shortened()
-	exchange.Anchor = session.Anchor{Position: 3, Projection: 3, Fixed: 4, Tokens: 500}
-	if got := exchange.Size(exchange.Projection); got != 500+2*(40+1) {
+	exchange.Lane.Projection = shortened()
+	exchange.Lane.Anchor = session.Anchor{Position: 3, Projection: 3, Fixed: 4, Tokens: 500}
+	if got := exchange.Size(exchange.Lane.Projection); got != 500+2*(40+1) {
 		t.Errorf("continued: %d", got)
 	}
 	if got := exchange.Original(); got != 500+2*(40+1)+2*(30-7) {
@@ -63,13 +63,13 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 	}
 
 	// Another projection's report says nothing about this one.
-	exchange.Anchor.Projection = 2
-	if got := exchange.Size(exchange.Projection); got != 2*82 {
+	exchange.Lane.Anchor.Projection = 2
+	if got := exchange.Size(exchange.Lane.Projection); got != 2*82 {
 		t.Errorf("other projection: %d", got)
 	}
 	// Nor does one of a longer history: the client went back.
-	exchange.Anchor = session.Anchor{Position: 9, Projection: 3, Tokens: 500}
-	if got := exchange.Size(exchange.Projection); got != 2*82 {
+	exchange.Lane.Anchor = session.Anchor{Position: 9, Projection: 3, Tokens: 500}
+	if got := exchange.Size(exchange.Lane.Projection); got != 2*82 {
 		t.Errorf("shorter history: %d", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 func TestReportedSizeCountsForThePromptSentAgain(t *testing.T) {
 	t.Parallel()
 	exchange := sized()
-	exchange.Inserts = []session.Insert{{Number: 1, Message: 1, Tokens: 6}, {Number: 2, Message: 3, Tokens: 8}}
+	exchange.Lane.Inserts = []session.Insert{{Number: 1, Message: 1, Tokens: 6}, {Number: 2, Message: 3, Tokens: 8}}
 	for name, test := range map[string]struct {
 		anchor session.Anchor
 		want   int
@@ -91,7 +91,7 @@ func TestReportedSizeCountsForThePromptSentAgain(t *testing.T) {
 		"the client has gone back":     {session.Anchor{Position: 5, Fixed: 5, Inserted: 14, Tokens: 500}, 2 * (105 + 14)},
 		"it was of a shortened prompt": {session.Anchor{Position: 4, Projection: 3, Fixed: 5, Inserted: 14, Tokens: 500}, 2 * (105 + 14)},
 	} {
-		exchange.Anchor = test.anchor
+		exchange.Lane.Anchor = test.anchor
 		if got := exchange.Size(nil); got != test.want {
 			t.Errorf("%s: %d tokens, want %d", name, got, test.want)
 		}
@@ -105,7 +105,7 @@ func TestReportedSizeCountsForThePromptSentAgain(t *testing.T) {
 func TestInsertsBelongToTheMessagesOfARange(t *testing.T) {
 	t.Parallel()
 	exchange := sized()
-	exchange.Inserts = []session.Insert{{Message: 1, Tokens: 6}, {Message: 2, Tokens: 8}, {Message: 3, Tokens: 100}}
+	exchange.Lane.Inserts = []session.Insert{{Message: 1, Tokens: 6}, {Message: 2, Tokens: 8}, {Message: 3, Tokens: 100}}
 	for _, test := range []struct{ from, to, want int }{{0, 1, 0}, {1, 2, 6}, {1, 3, 14}, {2, 3, 8}, {3, 4, 100}, {0, 4, 114}} {
 		if got := exchange.Added(test.from, test.to); got != test.want {
 			t.Errorf("messages %d to %d have inserts of %d tokens, want %d", test.from, test.to, got, test.want)
@@ -146,7 +146,7 @@ func TestPiecesCoverTheWholeList(t *testing.T) {
 	if got := exchange.Pieces(); !slices.EqualFunc(got, []wire.Piece{{From: 0, To: 4}}, same) {
 		t.Errorf("originals: %v", got)
 	}
-	exchange.Projection = shortened()
+	exchange.Lane.Projection = shortened()
 	want := []wire.Piece{{From: 0, To: 1}, {From: 1, To: 2, Raw: json.RawMessage(`{}`)}, {From: 2, To: 4}}
 	if got := exchange.Pieces(); !slices.EqualFunc(got, want, same) {
 		t.Errorf("shortened: %v", got)

@@ -20,33 +20,33 @@ const InjectedType = "injected"
 // Fresh returns this exchange's inserts, which still have to be made durable. It drops inserts whose message
 // has been rendered since.
 func (e *Exchange) Fresh() []session.Insert {
-	lasting := slices.IndexFunc(e.Inserts, func(insert session.Insert) bool { return insert.Number == 0 })
+	lasting := slices.IndexFunc(e.Lane.Inserts, func(insert session.Insert) bool { return insert.Number == 0 })
 	if lasting < 0 {
 		return nil
 	}
-	kept := slices.DeleteFunc(slices.Clone(e.Inserts[lasting:]), func(insert session.Insert) bool {
-		if insert.Stands(e.Projection) {
+	kept := slices.DeleteFunc(slices.Clone(e.Lane.Inserts[lasting:]), func(insert session.Insert) bool {
+		if insert.Stands(e.Lane.Projection) {
 			return false
 		}
 		e.uncount(&insert)
 		return true
 	})
-	e.Inserts = append(slices.Clone(e.Inserts[:lasting]), kept...)
-	return e.Inserts[lasting:]
+	e.Lane.Inserts = append(slices.Clone(e.Lane.Inserts[:lasting]), kept...)
+	return e.Lane.Inserts[lasting:]
 }
 
 // Withdraw removes the inserts of this exchange that could not be made durable, and reports their modules as
 // failed.
 func (e *Exchange) Withdraw(err error) {
-	failed, size := map[string]bool{}, e.Size(e.Projection)
-	e.Inserts = slices.DeleteFunc(slices.Clone(e.Inserts), func(insert session.Insert) bool {
+	failed, size := map[string]bool{}, e.Size(e.Lane.Projection)
+	e.Lane.Inserts = slices.DeleteFunc(slices.Clone(e.Lane.Inserts), func(insert session.Insert) bool {
 		if insert.Number > 0 {
 			return false
 		}
 		failed[insert.Module] = true
 		return true
 	})
-	e.Report.After -= size - e.Size(e.Projection)
+	e.Report.After -= size - e.Size(e.Lane.Projection)
 	e.Report.Injected = nil
 	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event ReportEntry) bool {
 		return event.Type == InjectedType
@@ -58,7 +58,7 @@ func (e *Exchange) Withdraw(err error) {
 	}
 	for _, module := range slices.Sorted(maps.Keys(failed)) {
 		e.Report.Events = append(e.Report.Events, ReportEntry{
-			Module: module, Type: "failed", Reason: err.Error(), FellBackTo: fallback(e.Projection),
+			Module: module, Type: "failed", Reason: err.Error(), FellBackTo: fallback(e.Lane.Projection),
 		})
 	}
 }
@@ -66,12 +66,12 @@ func (e *Exchange) Withdraw(err error) {
 // WithInserts returns pieces with the active inserts, and the members for those behind the system prompt.
 // Only the exchange's own projection may render more than one message in a piece.
 func (e *Exchange) WithInserts(pieces []wire.Piece) ([]wire.Piece, []wire.Member) {
-	if len(e.Inserts) == 0 {
+	if len(e.Lane.Inserts) == 0 {
 		return pieces, nil
 	}
 	byMessage := map[int][]*session.Insert{}
-	for i := range e.Inserts {
-		if insert := &e.Inserts[i]; insert.Stands(e.Projection) {
+	for i := range e.Lane.Inserts {
+		if insert := &e.Lane.Inserts[i]; insert.Stands(e.Lane.Projection) {
 			byMessage[insert.Message] = append(byMessage[insert.Message], insert)
 		}
 	}

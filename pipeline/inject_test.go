@@ -49,7 +49,7 @@ func TestWhatAFailedModuleInjectedIsUndone(t *testing.T) {
 	if sealed := pipelinetest.Seal(exchange); string(sealed) != body {
 		t.Errorf("sealed %s", sealed)
 	}
-	if got := exchange.Injected("one"); len(got) != 1 || got[0].Message != 2 || got[0].Chain != exchange.Chain[3] || got[0].Tokens == 0 {
+	if got := exchange.Injected("one"); len(got) != 1 || got[0].Message != 2 || got[0].Chain != exchange.Conversation.Chain[3] || got[0].Tokens == 0 {
 		t.Errorf("injected %+v", got)
 	}
 	if size := exchange.Size(nil); exchange.Report.After != size || exchange.Report.Before >= size {
@@ -64,13 +64,13 @@ func TestExchangesOfALaneShareNoInserts(t *testing.T) {
 	standing = append(standing, session.Insert{Number: 1, Message: 0, Text: "[old]"})
 	first, second := newExchange(t), newExchange(t)
 	for _, exchange := range []*pipeline.Exchange{first, second} {
-		exchange.Inserts = standing
-		standing[0].Chain = exchange.Chain[1]
+		exchange.Lane.Inserts = standing
+		standing[0].Chain = exchange.Conversation.Chain[1]
 	}
 	inject(first, "one", pipeline.PlacementTurn, "first")
 	inject(second, "one", pipeline.PlacementTurn, "second")
-	if first.Inserts[1].Text != "first" || second.Inserts[1].Text != "second" || len(first.Fresh()) != 1 {
-		t.Errorf("%+v, %+v", first.Inserts, second.Inserts)
+	if first.Lane.Inserts[1].Text != "first" || second.Lane.Inserts[1].Text != "second" || len(first.Fresh()) != 1 {
+		t.Errorf("%+v, %+v", first.Lane.Inserts, second.Lane.Inserts)
 	}
 }
 
@@ -86,18 +86,18 @@ func TestInjectRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Exchange){
 		"a frozen history":       func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
-		"a settled prompt":       func(e *pipeline.Exchange) { e.Finalized = true },
+		"a settled prompt":       func(e *pipeline.Exchange) { e.Lane.Finalized = true },
 		"a title":                func(e *pipeline.Exchange) { e.Class.Kind = client.Title },
-		"too little room":        func(e *pipeline.Exchange) { e.Limit = e.Size(nil) + 1 },
-		"what was seen":          func(e *pipeline.Exchange) { e.Heat = session.CacheState{At: time.Now(), Position: 3} },
-		"what a projection says": func(e *pipeline.Exchange) { e.Projection = rendered(e, 0, 3) },
+		"too little room":        func(e *pipeline.Exchange) { e.Limits.Limit = e.Size(nil) + 1 },
+		"what was seen":          func(e *pipeline.Exchange) { e.Lane.Heat = session.CacheState{At: time.Now(), Position: 3} },
+		"what a projection says": func(e *pipeline.Exchange) { e.Lane.Projection = rendered(e, 0, 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			exchange := newExchange(t)
 			change(exchange)
-			if inject(exchange, "one", pipeline.PlacementTurn, "text") || len(exchange.Inserts) > 0 || exchange.Report.Injected != nil {
-				t.Errorf("injected %+v", exchange.Inserts)
+			if inject(exchange, "one", pipeline.PlacementTurn, "text") || len(exchange.Lane.Inserts) > 0 || exchange.Report.Injected != nil {
+				t.Errorf("injected %+v", exchange.Lane.Inserts)
 			}
 		})
 	}
@@ -105,16 +105,16 @@ func TestInjectRefuses(t *testing.T) {
 		t.Error("a blank text went in")
 	}
 	exchange := newExchange(t)
-	exchange.Heat = session.CacheState{At: time.Now(), Position: 3}
-	if !inject(exchange, "one", pipeline.PlacementSystem, "a\x00b\xff", "c\x00") || exchange.Inserts[0].Text != "ab\uFFFD" || exchange.Inserts[0].Items[0] != "c" {
-		t.Errorf("behind the system prompt: %+v", exchange.Inserts)
+	exchange.Lane.Heat = session.CacheState{At: time.Now(), Position: 3}
+	if !inject(exchange, "one", pipeline.PlacementSystem, "a\x00b\xff", "c\x00") || exchange.Lane.Inserts[0].Text != "ab\uFFFD" || exchange.Lane.Inserts[0].Items[0] != "c" {
+		t.Errorf("behind the system prompt: %+v", exchange.Lane.Inserts)
 	}
 }
 
 // rendered returns a projection that renders messages from from to to (excluded) and
 // leaves those before them.
 func rendered(exchange *pipeline.Exchange, from, to int) *session.Projection {
-	projection := &session.Projection{Number: 1, Covers: to, Chain: exchange.Chain[to]}
+	projection := &session.Projection{Number: 1, Covers: to, Chain: exchange.Conversation.Chain[to]}
 	if from > 0 {
 		projection.Parts = append(projection.Parts, session.Part{From: 0, To: from, Messages: from})
 	}
@@ -135,27 +135,27 @@ func TestInsertsStandBesideAProjection(t *testing.T) {
 	const body = `{"model":"m","messages":[{"role":"system","content":"s"}, {"role":"user","content":"one"}, {"role":"assistant","content":"two"}, {"role":"user","content":"three"}, {"role":"assistant","content":"four"}, {"role":"user","content":"five"}]}`
 	exchange := pipelinetest.NewExchange(t, openaichat.New(), []byte(body), pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 1000})
 	for i, message := range []int{session.InSystem, 1, 3, 5, 5} {
-		exchange.Inserts = append(exchange.Inserts, session.Insert{
-			Number: i + 1, Message: message, Chain: exchange.Chain[message+1], Text: strings.Repeat("x", i+1), Tokens: 1 << i,
+		exchange.Lane.Inserts = append(exchange.Lane.Inserts, session.Insert{
+			Number: i + 1, Message: message, Chain: exchange.Conversation.Chain[message+1], Text: strings.Repeat("x", i+1), Tokens: 1 << i,
 		})
 	}
-	exchange.Projection = rendered(exchange, 2, 5)
+	exchange.Lane.Projection = rendered(exchange, 2, 5)
 	const want = `{"model":"m","messages":[{"role":"system","content":"s"}, {"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"xx"}]}, {"role":"user","content":"record"}, {"role":"user","content":[{"type":"text","text":"five"},{"type":"text","text":"xxxx"},{"type":"text","text":"xxxxx"}]}]}`
 	if sealed := string(pipelinetest.Seal(exchange)); strings.ReplaceAll(sealed, "}, {", "},{") != strings.ReplaceAll(want, "}, {", "},{") {
 		t.Errorf("sealed\n%s\nwant\n%s", sealed, want)
 	}
-	if with, all := exchange.Inserted(exchange.Projection), exchange.Inserted(nil); with != 1+2+8+16 || all != with+4 {
+	if with, all := exchange.Inserted(exchange.Lane.Projection), exchange.Inserted(nil); with != 1+2+8+16 || all != with+4 {
 		t.Errorf("%d tokens of %d", with, all)
 	}
 	if added := exchange.Added(2, 6); added != 4+8+16 {
 		t.Errorf("%d tokens at messages", added)
 	}
-	exchange.Projection = rendered(exchange, 1, 5)
+	exchange.Lane.Projection = rendered(exchange, 1, 5)
 	if sealed := string(pipelinetest.Seal(exchange)); !strings.HasPrefix(sealed, `{"model":"m","messages":[{"role":"system","content":"s"}`) || strings.Index(sealed, `"content":"x"`) > strings.Index(sealed, "record") {
 		t.Errorf("sealed %s", sealed)
 	}
-	if exchange.Digests[0].Role != conversation.System {
-		t.Errorf("role %s", exchange.Digests[0].Role)
+	if exchange.Conversation.Digests[0].Role != conversation.System {
+		t.Errorf("role %s", exchange.Conversation.Digests[0].Role)
 	}
 }
 
@@ -165,8 +165,8 @@ func TestInsertsThatAreFoldedAtOnceAreDropped(t *testing.T) {
 	exchange := newExchange(t)
 	inject(exchange, "one", pipeline.PlacementTurn, "text")
 	inject(exchange, "two", pipeline.PlacementSystem, "text")
-	exchange.Projection = rendered(exchange, 0, 3)
-	if fresh := exchange.Fresh(); len(fresh) != 1 || fresh[0].Module != "two" || len(exchange.Inserts) != 1 || exchange.Report.Injected["one"] != 0 {
+	exchange.Lane.Projection = rendered(exchange, 0, 3)
+	if fresh := exchange.Fresh(); len(fresh) != 1 || fresh[0].Module != "two" || len(exchange.Lane.Inserts) != 1 || exchange.Report.Injected["one"] != 0 {
 		t.Errorf("%+v, report %+v", fresh, exchange.Report)
 	}
 }

@@ -29,16 +29,16 @@ type Outline struct {
 
 // Outline returns the exchange's outline.
 func (e *Exchange) Outline() *Outline {
-	length := len(e.Digests)
+	length := len(e.Conversation.Digests)
 	request := e.Request
 	request.Fixed = nil
 	return &Outline{
-		Position: length, root: e.Chain[0], head: e.Chain[length],
+		Position: length, root: e.Conversation.Chain[0], head: e.Conversation.Chain[length],
 		exchange: Exchange{
 			Codec: e.Codec,
 			View: View{
 				ID: e.ID, Scope: e.Scope, Config: e.Config, Request: request, Class: e.Class, Model: e.Model,
-				Limits: Limits{Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed}, Committer: Forgetful{},
+				Limits: Limits{Limit: e.Limits.Limit, Factor: e.Limits.Factor, Fixed: e.Limits.Fixed}, Committer: Forgetful{},
 			},
 		},
 	}
@@ -89,7 +89,7 @@ func (o *Outline) Bytes() ([]byte, error) {
 	}
 	encoded, err := json.Marshal(storedOutline{ //nolint:musttag // ReadOutline alone reads it
 		ID: e.ID, Scope: e.Scope, Config: config, Request: e.Request, Class: e.Class, Model: e.Model, Known: e.Model.Known,
-		Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed, Position: o.Position, Root: o.root[:], Head: o.head[:],
+		Limit: e.Limits.Limit, Factor: e.Limits.Factor, Fixed: e.Limits.Fixed, Position: o.Position, Root: o.root[:], Head: o.head[:],
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode outline: %w", err)
@@ -143,6 +143,6 @@ func (o *Outline) Restore(body *wire.Envelope, digests []conversation.Digest) (*
 	}
 	exchange := o.exchange
 	exchange.Body, exchange.Conversation = body, NewConversation(exchange.Codec, body, digests)
-	exchange.Chain = chain
+	exchange.Conversation.Chain = chain
 	return &exchange, true
 }

@@ -72,8 +72,8 @@ func TestAnOutlineHoldsNothingOfTheBody(t *testing.T) {
 		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: modules.Catalog().Default(), Request: request,
 		Conversation: pipeline.Conversation{Digests: make([]conversation.Digest, 2), Chain: make([]conversation.Hash, 3)},
 	}}
-	for i := range exchange.Digests {
-		if exchange.Digests[i], err = wire.Digest(codec, envelope.Element(i), func(conversation.Message) int { return 1 }); err != nil {
+	for i := range exchange.Conversation.Digests {
+		if exchange.Conversation.Digests[i], err = wire.Digest(codec, envelope.Element(i), func(conversation.Message) int { return 1 }); err != nil {
 			t.Fatal(err)
 		}
 	}

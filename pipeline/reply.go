@@ -66,7 +66,7 @@ func (c *Chain) answer(ctx context.Context, exchange *Exchange, view *View) bool
 // sent.
 func (e *Exchange) settleReply(module string, reply *Reply) {
 	events := e.Report.Events
-	e.Reply, e.Projection = reply, nil
+	e.Reply, e.Lane.Projection = reply, nil
 	e.Report = e.Standing()
 	e.Report.After = e.Report.Before
 	e.Report.Answered, e.Report.Events = AnsweredCompaction, events

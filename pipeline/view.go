@@ -17,9 +17,9 @@ import (
 // View is a module's read-only view of an exchange: the client's request, the state of its lane, and the
 // changes of the modules before it. It is valid until the module returns. A module makes changes in a Draft.
 type View struct {
-	Conversation
-	Limits
-	Lane
+	Conversation Conversation
+	Limits       Limits
+	Lane         Lane
 
 	ID      uuid.UUID
 	Scope   session.Scope
@@ -125,8 +125,8 @@ func (v *View) sized(projection *session.Projection, more int) int {
 	if projection != nil {
 		number = projection.Number
 	}
-	if v.Anchor.Tokens > 0 && v.Anchor.Projection == number && v.Anchor.Position <= len(v.Digests) {
-		return v.since(v.Estimate(projection)+more, v.originals(v.Anchor.Position)+v.Fixed-v.Anchor.Fixed+v.Inserted(projection)-v.Anchor.Inserted+more)
+	if v.Lane.Anchor.Tokens > 0 && v.Lane.Anchor.Projection == number && v.Lane.Anchor.Position <= len(v.Conversation.Digests) {
+		return v.since(v.Estimate(projection)+more, v.originals(v.Lane.Anchor.Position)+v.Limits.Fixed-v.Lane.Anchor.Fixed+v.Inserted(projection)-v.Lane.Anchor.Inserted+more)
 	}
 	return v.scale(max(0, v.Estimate(projection)+more))
 }
@@ -135,7 +135,7 @@ func (v *View) sized(projection *session.Projection, more int) int {
 // prompt has lost something since (tools, for example) whose estimate exceeds the provider's whole count,
 // only the estimate is used.
 func (v *View) since(estimate, added int) int {
-	size, plain := v.Anchor.Tokens+v.scale(added), v.scale(max(0, estimate))
+	size, plain := v.Lane.Anchor.Tokens+v.scale(added), v.scale(max(0, estimate))
 	if added < 0 && 2*size < plain {
 		return plain
 	}
@@ -145,7 +145,7 @@ func (v *View) since(estimate, added int) int {
 // Estimate returns the prompt's o200k tokens, uncorrected, if projection, which may be nil, replaces the
 // first messages.
 func (v *View) Estimate(projection *session.Projection) int {
-	estimate, from := v.Fixed, 0
+	estimate, from := v.Limits.Fixed, 0
 	if projection != nil {
 		from = projection.Covers
 		for _, part := range projection.Parts {
@@ -158,7 +158,7 @@ func (v *View) Estimate(projection *session.Projection) int {
 // Bytes returns the size of the body in bytes, without our cache markers, if projection, which may be nil,
 // replaces the first messages.
 func (v *View) Bytes(projection *session.Projection) int {
-	bytes := v.BodyLength() + v.addedBytes(projection)
+	bytes := v.Conversation.BodyLength() + v.addedBytes(projection)
 	if projection == nil {
 		return bytes
 	}
@@ -168,7 +168,7 @@ func (v *View) Bytes(projection *session.Projection) int {
 		}
 		bytes += len(part.Raw)
 		for i := part.From; i < part.To; i++ {
-			bytes -= v.Length(i)
+			bytes -= v.Conversation.Length(i)
 		}
 	}
 	return bytes
@@ -176,17 +176,17 @@ func (v *View) Bytes(projection *session.Projection) int {
 
 // Original estimates the prompt in the model's tokens as the client sent it, without the inserts of modules.
 func (v *View) Original() int {
-	replaced := -v.Inserted(v.Projection)
-	if v.Projection == nil {
+	replaced := -v.Inserted(v.Lane.Projection)
+	if v.Lane.Projection == nil {
 		return max(0, v.sized(nil, replaced))
 	}
-	for _, digest := range v.Digests[:v.Projection.Covers] {
+	for _, digest := range v.Conversation.Digests[:v.Lane.Projection.Covers] {
 		replaced += digest.Tokens
 	}
-	for _, part := range v.Projection.Parts {
+	for _, part := range v.Lane.Projection.Parts {
 		replaced -= part.Tokens
 	}
-	return max(0, v.sized(v.Projection, replaced))
+	return max(0, v.sized(v.Lane.Projection, replaced))
 }
 
 // Levels counts the turns at each level if projection, which may be nil, replaces the first messages. A turn
@@ -194,7 +194,7 @@ func (v *View) Original() int {
 func (v *View) Levels(projection *session.Projection) [4]int {
 	var levels [4]int
 	next := 0 // part
-	for _, turn := range v.Turns {
+	for _, turn := range v.Conversation.Turns {
 		deepest := 0
 		for projection != nil && next < len(projection.Parts) && projection.Parts[next].From < turn.To {
 			deepest = max(deepest, projection.Parts[next].Level)
@@ -210,19 +210,19 @@ func (v *View) Levels(projection *session.Projection) [4]int {
 
 func (v *View) originals(from int) int {
 	sum := 0
-	for _, digest := range v.Digests[from:] {
+	for _, digest := range v.Conversation.Digests[from:] {
 		sum += digest.Tokens
 	}
 	return sum
 }
 
-func (v *View) scale(estimate int) int { return int(float64(estimate) * v.Factor) }
+func (v *View) scale(estimate int) int { return int(float64(estimate) * v.Limits.Factor) }
 
 // Injected returns a module's inserts in the lane's history, those of this exchange last, including inserts
 // that an epoch has folded.
 func (v *View) Injected(module string) []session.Insert {
 	var own []session.Insert
-	for _, insert := range v.Inserts {
+	for _, insert := range v.Lane.Inserts {
 		if insert.Module == module {
 			own = append(own, insert)
 		}
@@ -234,8 +234,8 @@ func (v *View) Injected(module string) []session.Insert {
 // projection replaces these.
 func (v *View) Added(from, to int) int {
 	sum := 0
-	for i := range v.Inserts {
-		insert := &v.Inserts[i]
+	for i := range v.Lane.Inserts {
+		insert := &v.Lane.Inserts[i]
 		if from <= insert.Message && insert.Message < to {
 			sum += insert.Tokens
 		}
@@ -247,9 +247,9 @@ func (v *View) Added(from, to int) int {
 // the first messages.
 func (v *View) Inserted(projection *session.Projection) int {
 	sum := 0
-	for i := range v.Inserts {
-		if v.Inserts[i].Stands(projection) {
-			sum += v.Inserts[i].Tokens
+	for i := range v.Lane.Inserts {
+		if v.Lane.Inserts[i].Stands(projection) {
+			sum += v.Lane.Inserts[i].Tokens
 		}
 	}
 	return sum
@@ -257,24 +257,24 @@ func (v *View) Inserted(projection *session.Projection) int {
 
 // LastLength returns how many of the messages were in the lane's last prompt.
 func (v *View) LastLength() int {
-	if v.Heat.At.IsZero() {
+	if v.Lane.Heat.At.IsZero() {
 		return 0
 	}
-	return v.Heat.Position
+	return v.Lane.Heat.Position
 }
 
 // place returns the newest user message, provided that it is new to the provider, accepts a text, and isn't
 // covered by a compaction of the provider.
 func (v *View) place(text string) (message int, found bool) {
-	for i := len(v.Digests) - 1; i >= v.LastLength(); i-- {
-		digest := &v.Digests[i]
+	for i := len(v.Conversation.Digests) - 1; i >= v.LastLength(); i-- {
+		digest := &v.Conversation.Digests[i]
 		if digest.Role == conversation.Assistant && digest.Flags.Has(conversation.IsPinned) {
 			return 0, false
 		}
 		if digest.Role != conversation.User || digest.Flags.Has(conversation.IsPinned) {
 			continue
 		}
-		return i, v.takes(i, text) && v.Projection.Keeps(i)
+		return i, v.Conversation.takes(i, text) && v.Lane.Projection.Keeps(i)
 	}
 	return 0, false
 }
@@ -282,8 +282,8 @@ func (v *View) place(text string) (message int, found bool) {
 // addedBytes returns the bytes that inserts add to the body.
 func (v *View) addedBytes(projection *session.Projection) int {
 	bytes := 0
-	for i := range v.Inserts {
-		if insert := &v.Inserts[i]; insert.Stands(projection) {
+	for i := range v.Lane.Inserts {
+		if insert := &v.Lane.Inserts[i]; insert.Stands(projection) {
 			bytes += len(wire.Quote(insert.Text)) + len(`,{"type":"text","text":}`)
 		}
 	}
@@ -292,31 +292,31 @@ func (v *View) addedBytes(projection *session.Projection) int {
 
 // UnmarkedWithInserts is Unmarked with the inserts of modules appended to the message.
 func (v *View) UnmarkedWithInserts(message int) json.RawMessage {
-	raw := v.sendable(message)
+	raw := v.Conversation.sendable(message)
 	var texts []string
-	for i := range v.Inserts {
-		if v.Inserts[i].Message == message {
-			texts = append(texts, v.Inserts[i].Text)
+	for i := range v.Lane.Inserts {
+		if v.Lane.Inserts[i].Message == message {
+			texts = append(texts, v.Lane.Inserts[i].Text)
 		}
 	}
 	if len(texts) > 0 {
-		if longer, err := v.codec.Append(raw, texts...); err == nil {
+		if longer, err := v.Conversation.codec.Append(raw, texts...); err == nil {
 			raw = longer
 		}
 	}
-	return v.codec.Mark(raw, "")
+	return v.Conversation.codec.Mark(raw, "")
 }
 
 // Standing returns the report of an exchange in its current state, before any module has worked on it.
 func (v *View) Standing() Report {
 	report := Report{
-		Compression: None, Before: v.Original(), After: v.Size(v.Projection), Limit: v.Limit, Takes: v.Takes,
-		Target: v.Config.Target(v.Limit), Levels: v.Levels(v.Projection),
+		Compression: None, Before: v.Original(), After: v.Size(v.Lane.Projection), Limit: v.Limits.Limit, Takes: v.Limits.Takes,
+		Target: v.Config.Target(v.Limits.Limit), Levels: v.Levels(v.Lane.Projection),
 	}
 	switch {
 	case v.Request.ReadOnly != "":
 		report.Compression = Bypassed
-	case v.Projection != nil:
+	case v.Lane.Projection != nil:
 		report.Compression = Replayed
 	}
 	return report

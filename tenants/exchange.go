@@ -21,12 +21,12 @@ type Exchange struct {
 	Workspace WorkspaceID
 	At        time.Time // arrival of the request
 
-	ExchangeRequest
-	ExchangeAnswer
-	ExchangePrompt
-	ExchangeTokens
-	ExchangeCost
-	ExchangeTimes
+	Request ExchangeRequest
+	Answer  ExchangeAnswer
+	Prompt  ExchangePrompt
+	Tokens  ExchangeTokens
+	Cost    ExchangeCost
+	Times   ExchangeTimes
 }
 
 // ExchangeRequest is the origin and target of a request.
@@ -130,8 +130,8 @@ func HeaderName(signed string) string {
 func NameEndUsers(exchanges []Exchange, reader Reader, names func(users []string) (map[string]string, error)) error {
 	var users []string
 	for i := range exchanges {
-		if exchanges[i].EndUser != "" && reader.MayRead(exchanges[i].APIKey) {
-			users = append(users, exchanges[i].EndUser)
+		if exchanges[i].Request.EndUser != "" && reader.MayRead(exchanges[i].Request.APIKey) {
+			users = append(users, exchanges[i].Request.EndUser)
 		}
 	}
 	if len(users) == 0 {
@@ -139,8 +139,8 @@ func NameEndUsers(exchanges []Exchange, reader Reader, names func(users []string
 	}
 	known, err := names(users)
 	for i := range exchanges {
-		if reader.MayRead(exchanges[i].APIKey) {
-			exchanges[i].EndUserName = known[exchanges[i].EndUser]
+		if reader.MayRead(exchanges[i].Request.APIKey) {
+			exchanges[i].Request.EndUserName = known[exchanges[i].Request.EndUser]
 		}
 	}
 	return err
@@ -349,7 +349,7 @@ func ResendPipelines() []ResendPipeline {
 
 // SentAgain returns the id of the request that an exchange resends; uuid.Nil if it is not a resend.
 func (e *Exchange) SentAgain() uuid.UUID {
-	id, err := uuid.Parse(e.Tags[ResendTag])
+	id, err := uuid.Parse(e.Request.Tags[ResendTag])
 	if err != nil {
 		return uuid.Nil
 	}

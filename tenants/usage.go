@@ -59,32 +59,39 @@ func (f UsageFilter) IsPart() bool {
 // The product's own requests to models, for summaries and embeddings, count in cost and savings, but not as
 // clients' exchanges.
 type Usage struct {
-	Exchanges   int64 `gorm:"column:exchanges"   help:"Requests that were let in by an API key, whatever became of them"                                             json:"requests"`
-	Failures    int64 `gorm:"column:failures"    help:"Requests that were answered with a status of 400 or above; not those whose client left (499)"               json:"failures"`
-	Edited      int64 `gorm:"column:edited"      json:"-"` // whose prompt had a projection
-	Unreachable int64 `gorm:"column:unreachable" json:"-"` // that no projection brought down to the target
-	Compactions int64 `gorm:"column:compactions" json:"-"` // clients asked for a summary of their own
-	Bridged     int64 `gorm:"column:bridged"     json:"-"` // content that such a summary had lost was restored
+	Exchanges int64 `gorm:"column:exchanges"   help:"Requests that were let in by an API key, whatever became of them"                                             json:"requests"`
+	Failures  int64 `gorm:"column:failures"    help:"Requests that were answered with a status of 400 or above; not those whose client left (499)"               json:"failures"`
+	Epochs    int64 `gorm:"column:epochs"    help:"Requests that compressed their prompt further"                            json:"epochs"`
 
-	UsageEpochs
 	UsageTokens
 	UsageCost
 	UsageReach
-	UsageLevels
 }
 
-// UsageEpochs counts the exchanges that made a new projection.
-type UsageEpochs struct {
-	Epochs int64 `gorm:"column:epochs" help:"Requests that compressed their prompt further" json:"epochs"`
+// PromptUsage counts requests by the treatment of their prompt. The JSON API does not have these numbers.
+type PromptUsage struct {
+	Edited      int64 `gorm:"column:edited"`      // whose prompt had a projection
+	Unreachable int64 `gorm:"column:unreachable"` // that no projection brought down to the target
+	Compactions int64 `gorm:"column:compactions"` // clients asked for a summary of their own
+	Bridged     int64 `gorm:"column:bridged"`     // content that such a summary had lost was restored
 
-	// Epochs by the deepest level in the prompt. Emergencies, which follow a provider's rejection of a prompt
-	// as too long, and truncations, which drop content without a replacement, count separately.
-	EpochsL1    int64 `gorm:"column:epochs_l1"   json:"-"`
-	EpochsL2    int64 `gorm:"column:epochs_l2"   json:"-"`
-	EpochsL3    int64 `gorm:"column:epochs_l3"   json:"-"`
-	Emergencies int64 `gorm:"column:emergencies" json:"-"`
-	Truncations int64 `gorm:"column:truncations" json:"-"`
+	// Usage.Epochs by the deepest level in the prompt. Emergencies, which follow a provider's rejection of a
+	// prompt as too long, and truncations, which drop content without a replacement, count separately.
+	EpochsL1    int64 `gorm:"column:epochs_l1"`
+	EpochsL2    int64 `gorm:"column:epochs_l2"`
+	EpochsL3    int64 `gorm:"column:epochs_l3"`
+	Emergencies int64 `gorm:"column:emergencies"`
+	Truncations int64 `gorm:"column:truncations"`
+
+	// The turns in the prompts by their level.
+	Level0 int64 `gorm:"column:level_0"`
+	Level1 int64 `gorm:"column:level_1"`
+	Level2 int64 `gorm:"column:level_2"`
+	Level3 int64 `gorm:"column:level_3"`
 }
+
+// Levels returns the turns at L0 to L3.
+func (u *PromptUsage) Levels() [4]int64 { return [4]int64{u.Level0, u.Level1, u.Level2, u.Level3} }
 
 // UsageTokens adds up tokens.
 type UsageTokens struct {
@@ -113,17 +120,6 @@ func (u *Usage) Saved() int64 { return u.Sendable() - (u.TokensAfter - u.ReachAf
 // Sendable returns the tokens of the prompts that could have been sent unchanged. Saved is a share of it.
 func (u *Usage) Sendable() int64 { return u.TokensBefore - u.ReachBefore }
 
-// UsageLevels counts the turns in the prompts by their level.
-type UsageLevels struct {
-	Level0 int64 `gorm:"column:level_0" json:"-"`
-	Level1 int64 `gorm:"column:level_1" json:"-"`
-	Level2 int64 `gorm:"column:level_2" json:"-"`
-	Level3 int64 `gorm:"column:level_3" json:"-"`
-}
-
-// Levels returns the turns at L0 to L3.
-func (l *UsageLevels) Levels() [4]int64 { return [4]int64{l.Level0, l.Level1, l.Level2, l.Level3} }
-
 // UsageCost adds up cost and savings, in millionths of a US dollar. NetMicroUSD has three more parts besides
 // NotSentMicroUSD.
 type UsageCost struct {
@@ -151,6 +147,7 @@ type Overhead struct {
 type Totals struct {
 	Usage
 
+	Prompts  PromptUsage
 	Overhead Overhead
 }
 
@@ -212,6 +209,8 @@ func (d Dimension) Tag() string {
 // UsageRow is the part of a workspace's usage with one value of a dimension.
 type UsageRow struct {
 	Usage
+
+	Prompts PromptUsage
 
 	// Label is 2026-01-31, the client, the model, the tag's value, or the id of the API key or person. It is
 	// "" for requests without the tag, and without a person.

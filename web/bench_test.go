@@ -75,7 +75,7 @@ func talkOf(b *testing.B, person *webtest.Person) session.Overview {
 	const window = 75_000
 	talk := sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000})
 	person.Talk(person.Connect(webtest.Provider(b, window), "laptop"), window, talk, "claude-cli/2.1.0 (external, cli)")
-	if talked := person.Newest(); talked.Epochs > 0 {
+	if talked := person.Newest(); talked.Sums.Epochs > 0 {
 		return talked
 	}
 	b.Fatal("the session was not compacted")

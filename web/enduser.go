@@ -73,12 +73,12 @@ func isNotFound(err error) bool {
 
 // holdsSession returns session.ErrNotFound for a session that a workspace does not have.
 func (s *Server) holdsSession(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	_, err := s.deps.Sessions.Session(ctx, workspace, id)
+	_, err := s.deps.Conversations.Sessions.Session(ctx, workspace, id)
 	return err
 }
 
 // holdsRequest returns tenants.ErrNotFound for a request that a workspace does not have.
 func (s *Server) holdsRequest(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	_, err := s.deps.Exchanges.Exchange(ctx, workspace, id)
+	_, err := s.deps.Traffic.Exchanges.Exchange(ctx, workspace, id)
 	return err
 }

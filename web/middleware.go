@@ -42,7 +42,7 @@ func (s *Server) labeled(next echo.HandlerFunc) echo.HandlerFunc {
 		if s.config.Demo != "" {
 			layout.WithDemo(c, s.config.Demo)
 		}
-		if s.deps.Mails != nil {
+		if s.deps.Installation.Mails != nil {
 			layout.WithMailsKept(c)
 		}
 		return next(c)
@@ -96,7 +96,7 @@ func (s *Server) home(c echo.Context) error {
 	if !errors.Is(err, tenants.ErrLoginEnded) {
 		return err
 	}
-	isNew, err := s.deps.Identity.IsNew(c.Request().Context())
+	isNew, err := s.deps.People.Identity.IsNew(c.Request().Context())
 	if err != nil {
 		return err
 	}

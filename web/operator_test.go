@@ -118,7 +118,9 @@ func (s *trusting) OperatorLog(ctx context.Context, _ uuid.UUID, limit int) ([]t
 func TestOperatorsPagesAreClosedToOthersWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &trusting{}
-	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { store.Operators, deps.Operator = p.DB.Operators, store })
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) {
+		store.Operators, deps.Installation.Operator = p.DB.Operators, store
+	})
 	operator, owner := product.SignUp(t, "first"), newTenant(t, product, "zebra")
 	store.operator = operator.User.ID
 	tried := 0

@@ -398,7 +398,7 @@ func (brokenPipelines) SavePipeline(context.Context, tenants.Tenant, int, tenant
 
 func TestFailureShowsAReferenceAndNeverItsCause(t *testing.T) {
 	t.Parallel()
-	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Pipelines = brokenPipelines{} }).SignUp(t, "northbeam")
+	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Gateway.Pipelines = brokenPipelines{} }).SignUp(t, "northbeam")
 
 	page := person.Get("/pipeline")
 	if page.Status != http.StatusInternalServerError || !strings.Contains(page.TestID("problem"), "Reference") || strings.Contains(page.HTML, "password authentication") {

@@ -66,8 +66,8 @@ func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}
-	of.session, of.request = exchanges[0].Session.String(), exchanges[0].ID.String()
-	remark := tenants.Comment{Session: exchanges[0].Session, Author: person.User.ID, Text: of.remarked()}
+	of.session, of.request = exchanges[0].Request.Session.String(), exchanges[0].ID.String()
+	remark := tenants.Comment{Session: exchanges[0].Request.Session, Author: person.User.ID, Text: of.remarked()}
 	if _, err := of.DB.Comments.AddComment(t.Context(), of.Workspace.ID, remark); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	e.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 
-	if s.deps.Visitor != nil {
+	if s.deps.People.Visitor != nil {
 		e.Use(s.onlyLook())
 	}
 	pages := e.Group("", s.headers, s.labeled, s.errors, s.sameOrigin, s.limit)
@@ -52,7 +52,7 @@ func (s *Server) Register(e *echo.Echo) {
 // strangers adds the pages for people without a login.
 func (s *Server) strangers(pages *echo.Group) {
 	// Identity
-	door := identity.New(s.deps.Identity, s.deps.Passkeys, s.cookies, s.deps.Mails != nil, s.config.Log)
+	door := identity.New(s.deps.People.Identity, s.deps.People.Passkeys, s.cookies, s.deps.Installation.Mails != nil, s.config.Log)
 	pages.GET(paths.Home, s.home)
 	pages.GET(paths.SignUp, s.guest(door.SignUpForm))
 	pages.POST(paths.SignUp, door.SignUp)
@@ -82,14 +82,14 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.GET(paths.Verify+"/:secret", door.Open(paths.ConfirmEmail))
 	pages.GET(paths.ConfirmEmail, door.ConfirmForm)
 	pages.POST(paths.ConfirmEmail, door.Confirm)
-	pages.GET(paths.DevMail+"/:token", devmail.New(s.deps.Mails, s.config.MailToken, s.config.PublicURL, s.config.Now).Show)
+	pages.GET(paths.DevMail+"/:token", devmail.New(s.deps.Installation.Mails, s.config.MailToken, s.config.PublicURL, s.config.Now).Show)
 }
 
 // people adds the pages of accounts, members and workspaces.
 func (s *Server) people(pages *echo.Group) {
 	// Account
 	s.registerFactors(pages)
-	own := account.New(s.deps.Identity, s.cookies, s.deps.Mails != nil, s.config.Now)
+	own := account.New(s.deps.People.Identity, s.cookies, s.deps.Installation.Mails != nil, s.config.Now)
 	pages.GET(paths.Account, s.as(tenants.Enter, own.Show))
 	pages.POST(paths.Password, s.as(tenants.Enter, own.Password))
 	pages.POST(paths.Email, s.as(tenants.Enter, own.Email))
@@ -99,7 +99,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
 
 	// Members
-	team := members.New(s.deps.Members, s.deps.Invitations, s.deps.Usage, s.config.Now)
+	team := members.New(s.deps.People.Members, s.deps.People.Invitations, s.deps.Traffic.Usage, s.config.Now)
 	pages.GET(paths.Members, s.as(tenants.ManageMembers, team.List))
 	pages.GET(paths.MembersCSV, s.as(tenants.ManageMembers, team.CSV))
 	pages.GET(paths.InvitationsCSV, s.as(tenants.ManageMembers, team.InvitationsCSV))
@@ -113,7 +113,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.Members+"/:id/remove", s.as(tenants.ManageMembers, team.Remove))
 
 	// Workspaces
-	spaces := workspaces.New(s.deps.Workspaces, s.deps.Pipelines)
+	spaces := workspaces.New(s.deps.Administration.Workspaces, s.deps.Gateway.Pipelines)
 	pages.GET(paths.Workspaces, s.as(tenants.Enter, spaces.List))
 	pages.GET(paths.NewWorkspace, s.person(spaces.New))
 	pages.POST(paths.Workspaces, s.person(spaces.Create))
@@ -122,7 +122,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.RenameWorkspace, s.as(tenants.ManageSettings, spaces.Rename))
 	pages.GET(paths.LeaveWorkspace, s.as(tenants.Enter, spaces.ConfirmLeave))
 	pages.POST(paths.LeaveWorkspace, s.as(tenants.Enter, spaces.Leave))
-	letIn := invite.New(s.deps.Invitations, s.cookies)
+	letIn := invite.New(s.deps.People.Invitations, s.cookies)
 	pages.GET(paths.Invite+"/:secret", s.maybe(letIn.Show))
 	pages.POST(paths.Invite+"/:secret", s.person(letIn.Accept))
 	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
@@ -132,9 +132,9 @@ func (s *Server) people(pages *echo.Group) {
 func (s *Server) work(pages *echo.Group) {
 	// Overview
 	home := overview.New(overview.Deps{
-		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Costs: s.deps.Costs, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice, Models: s.deps.Models,
-		Health: s.deps.LatestHealth, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Usage: s.deps.Traffic.Usage, Exchanges: s.deps.Traffic.Exchanges, APIKeys: s.deps.Gateway.APIKeys, ProviderKeys: s.deps.Gateway.ProviderKeys,
+		Costs: s.deps.Traffic.Costs, Pipelines: s.deps.Gateway.Pipelines, Readers: s.deps.Administration.Data, TriggerAdvice: s.deps.Gateway.TriggerAdvice, Models: s.deps.Traffic.Models,
+		Health: s.deps.Installation.LatestHealth, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
@@ -150,8 +150,8 @@ func (s *Server) work(pages *echo.Group) {
 	// Sessions
 	s.registerSessions(pages)
 	one := session.New(session.Deps{
-		Sessions: s.deps.Sessions, Costs: s.deps.Costs, Archive: s.deps.Archive, Audit: s.deps.Audit, Searcher: s.deps.Searcher,
-		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data, Stars: s.deps.Stars, Comments: s.deps.Comments,
+		Sessions: s.deps.Conversations.Sessions, Costs: s.deps.Traffic.Costs, Archive: s.deps.Conversations.Archive, Audit: s.deps.Administration.Audit, Searcher: s.deps.Conversations.Searcher,
+		Pipelines: s.deps.Gateway.Pipelines, APIKeys: s.deps.Gateway.APIKeys, Readers: s.deps.Administration.Data, Stars: s.deps.Conversations.Stars, Comments: s.deps.Conversations.Comments,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions+"/:id", s.shared(tenants.ReadSessions, "session", s.holdsSession, one.Show))
@@ -188,13 +188,13 @@ func (s *Server) work(pages *echo.Group) {
 // registerPipeline adds the page of the pipeline's settings.
 func (s *Server) registerPipeline(pages *echo.Group) {
 	pipeline := tuning.New(tuning.Deps{
-		Pipelines: s.deps.Pipelines, Windows: s.deps.ModelWindows, APIKeys: s.deps.APIKeys, Usage: s.deps.Usage,
-		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
+		Pipelines: s.deps.Gateway.Pipelines, Windows: s.deps.Gateway.ModelWindows, APIKeys: s.deps.Gateway.APIKeys, Usage: s.deps.Traffic.Usage,
+		Sessions: s.deps.Conversations.Sessions, Exchanges: s.deps.Traffic.Exchanges, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
 	previewer := tuning.NewPreviewer(pipeline, tuning.PreviewDeps{
-		Compares: s.deps.Preview, Readers: s.deps.Data, Archive: s.deps.Archive, Codecs: s.config.Codecs, Within: s.config.CountWithin, Log: s.config.Log,
+		Compares: s.deps.Gateway.Preview, Readers: s.deps.Administration.Data, Archive: s.deps.Conversations.Archive, Codecs: s.config.Codecs, Within: s.config.CountWithin, Log: s.config.Log,
 	})
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, previewer.Show))
 	pages.POST(paths.PreviewCSV, s.as(tenants.ReadConfig, previewer.CSV))
@@ -206,7 +206,7 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 
 // registerVersions adds the history of the pipeline, and the pipeline as YAML.
 func (s *Server) registerVersions(pages *echo.Group) {
-	saved := pipelines.New(s.deps.Pipelines, s.config.Defaults)
+	saved := pipelines.New(s.deps.Gateway.Pipelines, s.config.Defaults)
 	pages.GET(paths.PipelineHistory, s.as(tenants.ReadConfig, saved.History))
 	pages.GET(paths.PipelineHistory+"/:version", s.as(tenants.ReadConfig, saved.Show))
 	pages.GET(paths.PipelineHistory+"/:version/restore", s.as(tenants.ManagePipeline, saved.ConfirmRestore))
@@ -217,7 +217,7 @@ func (s *Server) registerVersions(pages *echo.Group) {
 
 // registerPatterns adds the pages of the workspace's rules.
 func (s *Server) registerPatterns(pages *echo.Group) {
-	rules := patterns.New(s.deps.Patterns, s.deps.Audit, s.config.Now)
+	rules := patterns.New(s.deps.Gateway.Patterns, s.deps.Administration.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
 	pages.GET(paths.PatternsCSV, s.as(tenants.ReadConfig, rules.CSV))
 	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
@@ -233,8 +233,8 @@ func (s *Server) registerPatterns(pages *echo.Group) {
 // registerSessions adds the list of sessions.
 func (s *Server) registerSessions(pages *echo.Group) {
 	list := sessions.New(sessions.Deps{
-		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Readers: s.deps.Data, APIKeys: s.deps.APIKeys,
-		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Stars: s.deps.Stars, Comments: s.deps.Comments,
+		Sessions: s.deps.Conversations.Sessions, Exchanges: s.deps.Traffic.Exchanges, Readers: s.deps.Administration.Data, APIKeys: s.deps.Gateway.APIKeys,
+		Searcher: s.deps.Conversations.Searcher, Changes: s.deps.Administration.Audit, Stars: s.deps.Conversations.Stars, Comments: s.deps.Conversations.Comments,
 		Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, hashed(list.Show)))
@@ -249,7 +249,7 @@ func (s *Server) registerSessions(pages *echo.Group) {
 // workspace adds the pages of a workspace's settings.
 func (s *Server) workspace(pages *echo.Group) {
 	// API keys
-	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage, s.deps.Exchanges)
+	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.Gateway.APIKeys, s.deps.Traffic.Usage, s.deps.Traffic.Exchanges)
 	pages.GET(paths.Keys, s.as(tenants.ReadConfig, apiKeys.List))
 	pages.GET(paths.KeysCSV, s.as(tenants.ReadConfig, apiKeys.CSV))
 	pages.GET(paths.NewKey, s.as(tenants.CreateKeys, apiKeys.New))
@@ -261,13 +261,13 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
-	terminal := keys.NewTerminal(s.deps.Devices, s.config.Now)
+	terminal := keys.NewTerminal(s.deps.People.Devices, s.config.Now)
 	pages.GET(paths.Device, s.person(terminal.Ask))
 	pages.POST(paths.CheckDevice, s.person(terminal.Check))
 	pages.POST(paths.DecideDevice, s.person(terminal.Decide))
 
 	// Providers
-	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)
+	providerKeys := providers.New(s.deps.Gateway.ProviderKeys, s.config.Now)
 	pages.GET(paths.Providers, s.as(tenants.ReadConfig, providerKeys.List))
 	pages.GET(paths.ProvidersCSV, s.as(tenants.ReadConfig, providerKeys.CSV))
 	pages.GET(paths.NewProvider, s.as(tenants.ManageProviders, providerKeys.New))
@@ -281,19 +281,19 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Providers+"/:id/remove", s.as(tenants.ManageProviders, providerKeys.Remove))
 
 	// Billing
-	bills := billing.New(s.deps.Billing, s.config.Log, s.config.Now)
+	bills := billing.New(s.deps.Administration.Billing, s.config.Log, s.config.Now)
 	pages.GET(paths.Billing, s.as(tenants.ManageBilling, bills.Show))
 	pages.GET(paths.InvoicesCSV, s.as(tenants.ManageBilling, bills.InvoicesCSV))
 	pages.POST(paths.BillingCheckout, s.as(tenants.ManageBilling, bills.Checkout))
 	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 
 	// Audit
-	changes := audit.New(s.deps.Audit, s.config.Defaults, s.config.Now)
+	changes := audit.New(s.deps.Administration.Audit, s.config.Defaults, s.config.Now)
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
 	data := settings.New(settings.Deps{
-		Data: s.deps.Data, Members: s.deps.Members, ProviderKeys: s.deps.ProviderKeys, Deletion: s.deps.Deletion, ImportConfig: s.deps.ImportConfig,
+		Data: s.deps.Administration.Data, Members: s.deps.People.Members, ProviderKeys: s.deps.Gateway.ProviderKeys, Deletion: s.deps.Administration.Deletion, ImportConfig: s.deps.Administration.ImportConfig,
 		Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
@@ -313,9 +313,9 @@ func (s *Server) workspace(pages *echo.Group) {
 // registerRequests adds the pages of requests.
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
-		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
-		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive,
-		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models, Prices: s.deps.Prices}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		Exchanges: s.deps.Traffic.Exchanges, APIKeys: s.deps.Gateway.APIKeys, ProviderKeys: s.deps.Gateway.ProviderKeys, Costs: s.deps.Traffic.Costs, Data: s.deps.Administration.Data,
+		Keys: s.deps.Conversations.ArchiveKeys, Archive: s.deps.Conversations.Archive,
+		Resending: requests.Resending{Resend: s.deps.Traffic.Resend, Models: s.deps.Traffic.Models, Prices: s.deps.Traffic.Prices}, Audit: s.deps.Administration.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, hashed(exchanges.List)))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))
@@ -325,7 +325,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 
 // registerOperator adds the pages for operators of the installation.
 func (s *Server) registerOperator(pages *echo.Group) {
-	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Log, s.config.Now)
+	runs := operator.New(s.deps.Installation.Operator, s.deps.Installation.Health, s.config.Log, s.config.Now)
 	pages.GET(paths.Operator, s.operator(runs.List))
 	pages.GET(paths.OperatorCSV, s.operator(runs.CSV))
 	pages.GET(paths.OperatorLogCSV, s.operator(runs.LogCSV))

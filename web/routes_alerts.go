@@ -10,7 +10,7 @@ import (
 
 // registerAlerts adds the page of alerts.
 func (s *Server) registerAlerts(pages *echo.Group) {
-	told := alerts.New(s.deps.Alerts, s.config.Now)
+	told := alerts.New(s.deps.Traffic.Alerts, s.config.Now)
 	pages.GET(paths.Alerts, s.as(tenants.ManageSettings, told.Show))
 	pages.POST(paths.Alerts, s.as(tenants.ManageSettings, told.Save))
 	pages.GET(paths.AlertChannels+"/new", s.as(tenants.ManageSettings, told.New))

@@ -13,8 +13,8 @@ import (
 func (s *Server) everywhere(pages *echo.Group) {
 	// Jump
 	anywhere := jump.New(jump.Deps{
-		Sessions: s.deps.Sessions, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Readers: s.deps.Data,
-		Searcher: s.deps.Searcher, Log: s.config.Log, Now: s.config.Now, Within: s.config.JumpWithin,
+		Sessions: s.deps.Conversations.Sessions, APIKeys: s.deps.Gateway.APIKeys, ProviderKeys: s.deps.Gateway.ProviderKeys, Readers: s.deps.Administration.Data,
+		Searcher: s.deps.Conversations.Searcher, Log: s.config.Log, Now: s.config.Now, Within: s.config.JumpWithin,
 	})
 	pages.GET(paths.Jump, s.as(tenants.ReadMetrics, anywhere.Show))
 

@@ -12,7 +12,7 @@ import (
 
 // registerFactors adds the routes of second factors and passkeys.
 func (s *Server) registerFactors(pages *echo.Group) {
-	second := factor.New(s.deps.Identity, s.config.Now)
+	second := factor.New(s.deps.People.Identity, s.config.Now)
 	pages.GET(paths.SecondFactor, s.person(second.Show))
 	pages.POST(paths.StartFactor, s.person(second.Start))
 	pages.GET(paths.FactorImage, s.person(second.Image))
@@ -23,7 +23,7 @@ func (s *Server) registerFactors(pages *echo.Group) {
 	s.registerPasskeys(pages)
 
 	// Single sign-on
-	single := signon.New(s.deps.SignOn, s.cookies, s.config.PublicURL, s.config.Log)
+	single := signon.New(s.deps.People.SignOn, s.cookies, s.config.PublicURL, s.config.Log)
 	pages.GET(paths.SignOnBegin, single.Ask)
 	pages.POST(paths.SignOnBegin, single.Begin)
 	pages.GET(paths.SignOnCallback, s.maybe(single.Callback))
@@ -37,7 +37,7 @@ func (s *Server) registerFactors(pages *echo.Group) {
 
 // registerPasskeys adds the routes to create and manage passkeys.
 func (s *Server) registerPasskeys(pages *echo.Group) {
-	own := passkey.New(s.deps.Passkeys, s.cookies, s.config.Log, s.config.Now)
+	own := passkey.New(s.deps.People.Passkeys, s.cookies, s.config.Log, s.config.Now)
 	pages.GET(paths.Passkeys, s.person(own.Show))
 	pages.POST(paths.Passkeys, s.person(own.Start))
 	pages.GET(paths.NewPasskey, s.person(own.New))

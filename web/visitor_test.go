@@ -22,7 +22,7 @@ func visitedDemo(t *testing.T) (*tenant, *echo.Echo) {
 	var deps web.Deps
 	product := webtest.Start(t, func(_ *webtest.Product, of *web.Deps) { deps = *of })
 	own := newTenant(t, product, "ant")
-	deps.Visitor = func(context.Context) (tenants.Principal, error) {
+	deps.People.Visitor = func(context.Context) (tenants.Principal, error) {
 		return tenants.Principal{User: own.User, Workspace: own.Workspace, Role: tenants.Visitor}, nil
 	}
 	e := echo.New()

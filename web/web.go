@@ -64,12 +64,12 @@ type Config struct {
 
 // Deps are the stores that the pages read and change. Fields are required unless marked optional.
 type Deps struct {
-	People
-	Gateway
-	Conversations
-	Traffic
-	Administration
-	Installation
+	People         People
+	Gateway        Gateway
+	Conversations  Conversations
+	Traffic        Traffic
+	Administration Administration
+	Installation   Installation
 
 	Live *live.Hub // optional: without it, there are no live updates
 }
@@ -160,8 +160,8 @@ func New(config Config, deps Deps) *Server {
 	}
 	return &Server{
 		gate: gate{
-			identity: deps.Identity, billing: deps.Billing, data: deps.Data, cookies: tenants.NewCookies(config.PublicURL), log: config.Log,
-			visitor: deps.Visitor,
+			identity: deps.People.Identity, billing: deps.Administration.Billing, data: deps.Administration.Data, cookies: tenants.NewCookies(config.PublicURL), log: config.Log,
+			visitor: deps.People.Visitor,
 		},
 		config: config, deps: deps, origins: http.NewCrossOriginProtection(),
 	}

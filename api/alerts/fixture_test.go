@@ -159,9 +159,9 @@ func (b *bundle) record(t *testing.T, change func(*tenants.Exchange)) {
 	t.Helper()
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, At: b.clock(),
-		ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude", Client: "codex"},
-		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
-		ExchangePrompt:  tenants.ExchangePrompt{Compression: "frozen"},
+		Request: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude", Client: "codex"},
+		Answer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		Prompt:  tenants.ExchangePrompt{Compression: "frozen"},
 	}
 	change(&exchange)
 	if err := b.Exchanges.RecordExchanges(t.Context(), exchange.Workspace, []tenants.Exchange{exchange}); err != nil {

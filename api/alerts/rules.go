@@ -179,7 +179,7 @@ func (l ruleCheck) compaction(ctx context.Context) error {
 		return err
 	}
 	var alerts []tenants.Alert
-	if advice, is := cost.Advise(totals.Edited, totals.CostMicroUSD, totals.NetMicroUSD); is {
+	if advice, is := cost.Advise(totals.Prompts.Edited, totals.CostMicroUSD, totals.NetMicroUSD); is {
 		alerts = append(alerts, tenants.Alert{
 			Path: pathOverview, Title: "Compaction costs more than it saves",
 			Text: fmt.Sprintf("In the last 24 hours it cost %s US dollars more than it saved, over %d compressed requests. A higher target compresses less often.", tenants.USD(advice.Lost), advice.Exchanges),

@@ -33,12 +33,12 @@ func TestBudgetIsToldAtHalfAtFourFifthsAndInFull(t *testing.T) {
 	key := b.addKey(t, "laptop", tenants.Quota{DayMicroUSD: 10_000_000, MonthMicroUSD: 25_000_000})
 	b.addKey(t, "without a budget", tenants.Quota{RequestsPerMinute: 1})
 	revoked := b.addKey(t, "revoked", tenants.Quota{DayMicroUSD: 1})
-	b.record(t, func(exchange *tenants.Exchange) { exchange.APIKey, exchange.CostMicroUSD = revoked.ID, 1 })
+	b.record(t, func(exchange *tenants.Exchange) { exchange.Request.APIKey, exchange.Cost.CostMicroUSD = revoked.ID, 1 })
 	if err := b.APIKeys.RevokeAPIKey(t.Context(), revoked.Workspace, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	spend := func(micro int64) {
-		b.record(t, func(exchange *tenants.Exchange) { exchange.APIKey, exchange.CostMicroUSD = key.ID, micro })
+		b.record(t, func(exchange *tenants.Exchange) { exchange.Request.APIKey, exchange.Cost.CostMicroUSD = key.ID, micro })
 	}
 	half, fourFifths, full := "API key laptop has used 50 % of its daily budget", "API key laptop has used 80 % of its daily budget", "API key laptop has used 100 % of its daily budget"
 	spend(4_999_999)
@@ -78,7 +78,7 @@ func TestBudgetsOfWorkspaceMembersAndProjectsAreTold(t *testing.T) {
 	}
 	spend := func(micro int64, tags tenants.Tags) {
 		b.record(t, func(exchange *tenants.Exchange) {
-			exchange.APIKey, exchange.CostMicroUSD, exchange.Tags, exchange.EndUser = key.ID, micro, tags, strings.Repeat("a", 32)
+			exchange.Request.APIKey, exchange.Cost.CostMicroUSD, exchange.Request.Tags, exchange.Request.EndUser = key.ID, micro, tags, strings.Repeat("a", 32)
 		})
 	}
 	spend(49, nil)
@@ -116,9 +116,9 @@ func TestRejectedProviderKeyIsToldOnceUntilItIsFine(t *testing.T) {
 	answer := func(status int) {
 		b.advance(time.Minute)
 		b.record(t, func(exchange *tenants.Exchange) {
-			exchange.ProviderKey, exchange.Status = key.ID, status
+			exchange.Answer.ProviderKey, exchange.Answer.Status = key.ID, status
 			if status >= 400 {
-				exchange.ErrorFrom = "provider"
+				exchange.Answer.ErrorFrom = "provider"
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func TestErrorRateCountsFiveMinutesAndNeedsRequests(t *testing.T) {
 	b.webhook(t, "https://example.com", tenants.AlertErrorRate)
 	several := func(count, status int, class string) {
 		for range count {
-			b.record(t, func(exchange *tenants.Exchange) { exchange.Status, exchange.Class = status, class })
+			b.record(t, func(exchange *tenants.Exchange) { exchange.Answer.Status, exchange.Request.Class = status, class })
 		}
 	}
 	several(19, http.StatusBadGateway, "main")
@@ -171,7 +171,7 @@ func TestLossOfCompactionIsTold(t *testing.T) {
 	b.webhook(t, "https://example.com", tenants.AlertCompaction)
 	lose := func(count int) {
 		for range count {
-			b.record(t, func(exchange *tenants.Exchange) { exchange.NetMicroUSD, exchange.Projection = -10_000, 1 })
+			b.record(t, func(exchange *tenants.Exchange) { exchange.Cost.NetMicroUSD, exchange.Prompt.Projection = -10_000, 1 })
 		}
 	}
 	lose(19)

@@ -15,7 +15,7 @@ func TestSpendJumpIsToldOnceADay(t *testing.T) {
 	b.webhook(t, "https://example.com", tenants.AlertSpendJump)
 	spend := func(day int, micro int64) {
 		b.now = time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC)
-		b.record(t, func(exchange *tenants.Exchange) { exchange.CostMicroUSD = micro })
+		b.record(t, func(exchange *tenants.Exchange) { exchange.Cost.CostMicroUSD = micro })
 	}
 	spend(10, 5_000_000)
 	spend(14, 3_000_000)
@@ -45,7 +45,7 @@ func TestSpendJumpNeedsADollar(t *testing.T) {
 	b.webhook(t, "https://example.com", tenants.AlertSpendJump)
 	for day, micro := range []int64{10, 10, 10, 999_999} {
 		b.now = time.Date(2026, 3, 14+day, 12, 0, 0, 0, time.UTC)
-		b.record(t, func(exchange *tenants.Exchange) { exchange.CostMicroUSD = micro })
+		b.record(t, func(exchange *tenants.Exchange) { exchange.Cost.CostMicroUSD = micro })
 	}
 	b.told(t, "99,999 times as much")
 }
@@ -57,7 +57,7 @@ func TestSlowAnswersAreToldByModel(t *testing.T) {
 	answers := func(model string, count, status int, took time.Duration) {
 		for range count {
 			b.record(t, func(exchange *tenants.Exchange) {
-				exchange.Model, exchange.Status, exchange.Overhead, exchange.Duration = model, status, time.Second, took+time.Second
+				exchange.Request.Model, exchange.Answer.Status, exchange.Times.Overhead, exchange.Times.Duration = model, status, time.Second, took+time.Second
 			})
 		}
 	}
@@ -89,9 +89,9 @@ func TestCompressionThatIsHeldUpIsTold(t *testing.T) {
 	prompts := func(count int, compression string, projection int, report string) {
 		for range count {
 			b.record(t, func(exchange *tenants.Exchange) {
-				exchange.Compression, exchange.Projection, exchange.TokensBefore = compression, projection, 100_000
+				exchange.Prompt.Compression, exchange.Prompt.Projection, exchange.Prompt.TokensBefore = compression, projection, 100_000
 				if report != "" {
-					exchange.Report = []byte(report)
+					exchange.Prompt.Report = []byte(report)
 				}
 			})
 		}

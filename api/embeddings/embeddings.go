@@ -117,11 +117,11 @@ func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.
 	c.Spent(wire.Usage{Input: count}, cost)
 	c.Recorder.Put(recorder.OwnCall(tenants.Exchange{
 		Workspace: workspace, At: at,
-		ExchangeRequest: tenants.ExchangeRequest{APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Class: "embedding"},
-		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderOpenAI, ProviderKey: providerKey},
-		ExchangeTokens:  tenants.ExchangeTokens{Input: count},
-		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
-		ExchangeTimes:   tenants.ExchangeTimes{Duration: c.Now().Sub(at)},
+		Request: tenants.ExchangeRequest{APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Class: "embedding"},
+		Answer:  tenants.ExchangeAnswer{Provider: tenants.ProviderOpenAI, ProviderKey: providerKey},
+		Tokens:  tenants.ExchangeTokens{Input: count},
+		Cost:    tenants.ExchangeCost{CostMicroUSD: cost},
+		Times:   tenants.ExchangeTimes{Duration: c.Now().Sub(at)},
 	}))
 }
 

@@ -117,7 +117,7 @@ func (h commentHandler) deleteComment(c echo.Context, who caller) error {
 // comments writes all comments of the workspace.
 func (e everything) comments(ctx context.Context) error {
 	return listed(e, "comments.ndjson", commentOf, func(last tenants.Comment) ([]tenants.Comment, error) {
-		return e.config.Comments.EveryComment(ctx, e.workspace, last.ID, exportPage)
+		return e.config.Conversations.Comments.EveryComment(ctx, e.workspace, last.ID, exportPage)
 	})
 }
 
@@ -206,7 +206,7 @@ type exportedStar struct {
 func (e everything) stars(ctx context.Context) error {
 	line := func(star tenants.Star) exportedStar { return exportedStar(star) }
 	return listed(e, "stars.ndjson", line, func(last tenants.Star) ([]tenants.Star, error) {
-		return e.config.Stars.EveryStar(ctx, e.workspace, last, exportPage)
+		return e.config.Conversations.Stars.EveryStar(ctx, e.workspace, last, exportPage)
 	})
 }
 
@@ -344,7 +344,7 @@ func (r remarks) judge(ctx context.Context, who caller, reader tenants.Reader, s
 // scores writes all scores of the workspace.
 func (e everything) scores(ctx context.Context) error {
 	return listed(e, "scores.ndjson", scoreOf, func(last tenants.Score) ([]tenants.Score, error) {
-		return e.config.Comments.EveryScore(ctx, e.workspace, last, exportPage)
+		return e.config.Conversations.Comments.EveryScore(ctx, e.workspace, last, exportPage)
 	})
 }
 
@@ -362,6 +362,6 @@ func (e everything) labels(ctx context.Context) error {
 		return exportedLabel{label.Session, label.Label, nullable(label.Author), label.At}
 	}
 	return listed(e, "labels.ndjson", line, func(last tenants.Label) ([]tenants.Label, error) {
-		return e.config.Comments.EveryLabel(ctx, e.workspace, last, exportPage)
+		return e.config.Conversations.Comments.EveryLabel(ctx, e.workspace, last, exportPage)
 	})
 }

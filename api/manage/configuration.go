@@ -34,12 +34,24 @@ const configFormat = 1
 // Configurations exports a workspace's settings as one file, without any secret, and imports such a file into
 // a workspace.
 type Configurations struct {
-	Config
+	defaults     pipeline.Layer
+	pipelines    tenants.Pipelines
+	modelWindows tenants.ModelWindows
+	data         tenants.Data
+	team         tenants.Members
+	apiKeys      tenants.APIKeys
+	providerKeys tenants.ProviderKeys
+	audit        tenants.AuditLog
 }
 
 // NewConfigurations returns Configurations on the stores of config. Defaults,
 // Pipelines, ModelWindows, Data, Members, APIKeys, ProviderKeys and Audit must be set.
-func NewConfigurations(config Config) *Configurations { return &Configurations{Config: config} }
+func NewConfigurations(config Config) *Configurations {
+	return &Configurations{
+		defaults: config.Defaults, pipelines: config.Gateway.Pipelines, modelWindows: config.Gateway.ModelWindows, data: config.Administration.Data,
+		team: config.People.Members, apiKeys: config.Gateway.APIKeys, providerKeys: config.Gateway.ProviderKeys, audit: config.Administration.Audit,
+	}
+}
 
 // configurationJSON is a configuration file.
 type configurationJSON struct {
@@ -106,37 +118,37 @@ type configured struct {
 }
 
 func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID) (now configured, err error) {
-	if now.saved, err = s.Pipelines.Pipeline(ctx, workspace); err != nil {
+	if now.saved, err = s.pipelines.Pipeline(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.pipeline, _, err = modules.Catalog().Resolve(s.Defaults, pipeline.WorkspaceLayer(now.saved.Modules, now.saved.YAML)); err != nil {
+	if now.pipeline, _, err = modules.Catalog().Resolve(s.defaults, pipeline.WorkspaceLayer(now.saved.Modules, now.saved.YAML)); err != nil {
 		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
 	}
-	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {
+	if now.windows, err = s.modelWindows.ModelWindows(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.prices, err = s.Data.ModelPrices(ctx, workspace); err != nil {
+	if now.prices, err = s.data.ModelPrices(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.limits, err = s.Data.ModelLimits(ctx, workspace); err != nil {
+	if now.limits, err = s.data.ModelLimits(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.budgets, err = s.Data.Budgets(ctx, workspace); err != nil {
+	if now.budgets, err = s.data.Budgets(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.members, err = s.Members.Members(ctx, workspace); err != nil {
+	if now.members, err = s.team.Members(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.settings, err = s.Data.DataSettings(ctx, workspace); err != nil {
+	if now.settings, err = s.data.DataSettings(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.retention, err = s.Data.Retention(ctx, workspace); err != nil {
+	if now.retention, err = s.data.Retention(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.providers, err = s.ProviderKeys.ProviderKeys(ctx, workspace); err != nil {
+	if now.providers, err = s.providerKeys.ProviderKeys(ctx, workspace); err != nil {
 		return now, err
 	}
-	keys, err := s.APIKeys.APIKeys(ctx, workspace)
+	keys, err := s.apiKeys.APIKeys(ctx, workspace)
 	for _, key := range keys {
 		if key.RevokedAt == nil {
 			now.keys = append(now.keys, key)
@@ -325,5 +337,5 @@ func (i *configImport) takeBudgets(ctx context.Context, part configMember) error
 	if len(i.faults) > 0 || !i.changed(part.place, tenants.BudgetFields(i.now.budgets), tenants.BudgetFields(wanted)) {
 		return nil
 	}
-	return i.refused(part.place, i.Data.SetBudgets(ctx, i.tenant, wanted))
+	return i.refused(part.place, i.data.SetBudgets(ctx, i.tenant, wanted))
 }

@@ -50,7 +50,7 @@ func (s *Configurations) Import(ctx context.Context, workspace tenants.Workspace
 		return tenants.ConfigImport{}, err
 	}
 	i := configImport{Configurations: s, configReader: configReader{lines: map[string]int{}}, by: by, now: now}
-	err = s.Audit.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+	err = s.audit.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		i.tenant = tenant
 		if err := i.run(ctx, root, may); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (i *configImport) note(ctx context.Context) error {
 	for _, change := range i.came.Changes[:min(most, len(i.came.Changes))] {
 		places = append(places, change.Place)
 	}
-	return i.Audit.Note(ctx, i.tenant, tenants.Change{Action: tenants.ConfigImported, After: tenants.Fields{
+	return i.audit.Note(ctx, i.tenant, tenants.Change{Action: tenants.ConfigImported, After: tenants.Fields{
 		"changes": strconv.Itoa(len(i.came.Changes)), "places": strings.Join(places, ", "),
 	}})
 }
@@ -180,7 +180,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		wanted = next.Normal()
 	}
 	if i.changed(part.place, i.now.settings.Fields(), wanted.Fields()) {
-		if err := i.Data.SetDataSettings(ctx, i.tenant, wanted); err != nil {
+		if err := i.data.SetDataSettings(ctx, i.tenant, wanted); err != nil {
 			return i.refused(part.place, err)
 		}
 	}
@@ -188,7 +188,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		return tenants.Fields{"retention_days": strconv.Itoa(of.Days)}
 	}
 	if i.changed(part.place, days(i.now.retention), days(retention)) {
-		return i.refused(part.place, i.Data.SetRetention(ctx, i.tenant, retention))
+		return i.refused(part.place, i.data.SetRetention(ctx, i.tenant, retention))
 	}
 	return nil
 }
@@ -199,14 +199,14 @@ func (i *configImport) takePipeline(ctx context.Context, part configMember) erro
 		_ = i.refused(part.place, unread) // it adds a fault
 	}
 	saved := pipeline.WorkspaceLayer(i.now.saved.Modules, i.now.saved.YAML)
-	if err := modules.Catalog().Check(layer, i.Defaults, saved); err != nil {
+	if err := modules.Catalog().Check(layer, i.defaults, saved); err != nil {
 		return i.refused(part.place, err)
 	}
-	base, _, err := modules.Catalog().Resolve(i.Defaults)
+	base, _, err := modules.Catalog().Resolve(i.defaults)
 	if err != nil {
 		return err
 	}
-	wanted, _, err := modules.Catalog().Resolve(i.Defaults, saved, layer)
+	wanted, _, err := modules.Catalog().Resolve(i.defaults, saved, layer)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (i *configImport) takePipeline(ctx context.Context, part configMember) erro
 	if err != nil {
 		return i.refused(part.place, err)
 	}
-	_, err = i.Pipelines.SavePipeline(ctx, i.tenant, i.now.saved.Version, tenants.PipelineConfig{YAML: document, SavedBy: i.by})
+	_, err = i.pipelines.SavePipeline(ctx, i.tenant, i.now.saved.Version, tenants.PipelineConfig{YAML: document, SavedBy: i.by})
 	return err
 }
 
@@ -250,7 +250,7 @@ func (i *configImport) takeWindows(ctx context.Context, part configMember) error
 			change.Before = fmt.Sprintf("%d, %s", before.Tokens, before.Source)
 		}
 		i.came.Changes = append(i.came.Changes, change)
-		if _, err := i.ModelWindows.SetModelWindow(ctx, i.tenant, member.name, tokens, i.by); err != nil {
+		if _, err := i.modelWindows.SetModelWindow(ctx, i.tenant, member.name, tokens, i.by); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 		if !i.changed(item.place, before.Fields(), after.Fields()) {
 			continue
 		}
-		if err := i.refused(item.place, i.APIKeys.ChangeAPIKey(ctx, i.tenant, after)); err != nil {
+		if err := i.refused(item.place, i.apiKeys.ChangeAPIKey(ctx, i.tenant, after)); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (i *configImport) takeProviders(ctx context.Context, part configMember) err
 		if !i.changed(item.place, was, is) && !isOther {
 			continue
 		}
-		if _, err := i.ProviderKeys.EditProviderKey(ctx, i.tenant, before.ID, asked); i.refused(item.place, err) != nil {
+		if _, err := i.providerKeys.EditProviderKey(ctx, i.tenant, before.ID, asked); i.refused(item.place, err) != nil {
 			return err
 		}
 	}

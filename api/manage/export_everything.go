@@ -87,15 +87,15 @@ func (e everything) write(ctx context.Context) error {
 
 // about writes the workspace's members, invitations and data settings.
 func (e everything) about(ctx context.Context) error {
-	name, err := e.config.Workspaces.WorkspaceName(ctx, e.workspace)
+	name, err := e.config.Administration.Workspaces.WorkspaceName(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	settings, err := e.config.Data.DataSettings(ctx, e.workspace)
+	settings, err := e.config.Administration.Data.DataSettings(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	retention, err := e.config.Data.Retention(ctx, e.workspace)
+	retention, err := e.config.Administration.Data.Retention(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -103,15 +103,15 @@ func (e everything) about(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pending, err := e.config.Invitations.Pending(ctx, e.workspace)
+	pending, err := e.config.People.Invitations.Pending(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	signOn, err := signOnHandler{e.config.SignOn}.signOnOf(ctx, e.workspace)
+	signOn, err := signOnHandler{e.config.People.SignOn}.signOnOf(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	alerts, err := alertHandler{e.config.Alerts}.alertsOf(ctx, e.workspace)
+	alerts, err := alertHandler{e.config.Traffic.Alerts}.alertsOf(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ type exportedMember struct {
 }
 
 func (e everything) people(ctx context.Context) ([]exportedMember, error) {
-	members, err := e.config.Members.Members(ctx, e.workspace)
+	members, err := e.config.People.Members.Members(ctx, e.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +153,14 @@ func (e everything) people(ctx context.Context) ([]exportedMember, error) {
 
 // keys writes the keys, without their secrets.
 func (e everything) keys(ctx context.Context) error {
-	keys, err := e.config.APIKeys.APIKeys(ctx, e.workspace)
+	keys, err := e.config.Gateway.APIKeys.APIKeys(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
 	if err := e.bundle.JSON("api_keys.json", each(keys, keyOf)); err != nil {
 		return err
 	}
-	stored, err := e.config.ProviderKeys.ProviderKeys(ctx, e.workspace)
+	stored, err := e.config.Gateway.ProviderKeys.ProviderKeys(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (e everything) keys(ctx context.Context) error {
 
 // pipeline writes every saved version of the pipeline, the newest first.
 func (e everything) pipeline(ctx context.Context) error {
-	versions, err := e.config.Pipelines.PipelineHistory(ctx, e.workspace)
+	versions, err := e.config.Gateway.Pipelines.PipelineHistory(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -187,28 +187,28 @@ func (e everything) pipeline(ctx context.Context) error {
 	if err := e.bundle.JSON("pipeline.json", saved); err != nil {
 		return err
 	}
-	windows, err := e.config.ModelWindows.ModelWindows(ctx, e.workspace)
+	windows, err := e.config.Gateway.ModelWindows.ModelWindows(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
 	if err := e.bundle.JSON("model_windows.json", each(windows, modelWindowOf)); err != nil {
 		return err
 	}
-	prices, err := e.config.Data.ModelPrices(ctx, e.workspace)
+	prices, err := e.config.Administration.Data.ModelPrices(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
 	if err := e.bundle.JSON("model_prices.json", append([]tenants.ModelPrice{}, prices...)); err != nil {
 		return err
 	}
-	limits, err := e.config.Data.ModelLimits(ctx, e.workspace)
+	limits, err := e.config.Administration.Data.ModelLimits(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
 	if err := e.bundle.JSON("model_limits.json", append([]tenants.ModelLimit{}, limits...)); err != nil {
 		return err
 	}
-	budgets, err := e.config.Data.Budgets(ctx, e.workspace)
+	budgets, err := e.config.Administration.Data.Budgets(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (e everything) pipeline(ctx context.Context) error {
 func (e everything) patterns(ctx context.Context) error {
 	line := func(pattern patterns.Pattern) patternJSON { return patternOf(&pattern) }
 	return listed(e, "patterns.ndjson", line, func(last patterns.Pattern) ([]patterns.Pattern, error) {
-		return e.config.Patterns.List(ctx, e.workspace, patterns.Filter{After: last.ID, Limit: exportPage})
+		return e.config.Gateway.Patterns.List(ctx, e.workspace, patterns.Filter{After: last.ID, Limit: exportPage})
 	})
 }
 
@@ -236,13 +236,13 @@ type exportedView struct {
 func (e everything) views(ctx context.Context) error {
 	line := func(view tenants.View) exportedView { return exportedView(view) }
 	return listed(e, "views.ndjson", line, func(last tenants.View) ([]tenants.View, error) {
-		return e.config.Views.EveryView(ctx, e.workspace, last.ID, exportPage)
+		return e.config.Traffic.Views.EveryView(ctx, e.workspace, last.ID, exportPage)
 	})
 }
 
 func (e everything) audit(ctx context.Context) error {
 	return e.lines("audit.ndjson", func(write func(line any) error) error {
-		return auditHandler{audit: e.config.Audit}.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
+		return auditHandler{audit: e.config.Administration.Audit}.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
 			return write(auditOf(*entry))
 		})
 	})
@@ -253,11 +253,11 @@ func (e everything) usage(ctx context.Context) error {
 	return e.lines("usage.ndjson", func(write func(line any) error) error {
 		filter := tenants.ExchangeFilter{Limit: exportPage}
 		for {
-			found, next, err := e.config.Exchanges.Exchanges(ctx, e.workspace, filter)
+			found, next, err := e.config.Traffic.Exchanges.Exchanges(ctx, e.workspace, filter)
 			if err != nil {
 				return err
 			}
-			if err := nameUsers(ctx, e.config.Sessions, e.workspace, tenants.Reader{All: true}, found); err != nil {
+			if err := nameUsers(ctx, e.config.Conversations.Sessions, e.workspace, tenants.Reader{All: true}, found); err != nil {
 				return err
 			}
 			for i := range found {
@@ -277,7 +277,7 @@ func (e everything) usage(ctx context.Context) error {
 func (e everything) sessions(ctx context.Context) error {
 	after := uuid.Nil
 	for {
-		ids, err := e.config.Sessions.IDs(ctx, e.workspace, after, exportPage)
+		ids, err := e.config.Conversations.Sessions.IDs(ctx, e.workspace, after, exportPage)
 		if err != nil {
 			return err
 		}
@@ -294,7 +294,7 @@ func (e everything) sessions(ctx context.Context) error {
 }
 
 func (e everything) session(ctx context.Context, id uuid.UUID) error {
-	detail, err := e.config.Sessions.Session(ctx, e.workspace, id)
+	detail, err := e.config.Conversations.Sessions.Session(ctx, e.workspace, id)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // deleted meanwhile
 	}

@@ -64,12 +64,12 @@ func compare(t *testing.T, answer any, want map[string]float64) {
 func TestFiguresOfRequestStandUnderTheirName(t *testing.T) {
 	t.Parallel()
 	e := tenants.Exchange{
-		ID: uuid.New(), ExchangeRequest: tenants.ExchangeRequest{Position: 1},
-		ExchangeAnswer: tenants.ExchangeAnswer{Status: 202, Attempts: 2},
-		ExchangePrompt: tenants.ExchangePrompt{TokensBefore: 3, TokensAfter: 4, Window: 5, Takes: 6, Target: 7, Projection: 8},
-		ExchangeTokens: tenants.ExchangeTokens{Input: 9, CacheRead: 10, CacheWrite: 11, Output: 12, MissedTokens: 13},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 1_400_000, NetMicroUSD: -1_500_000, UnreadMicroUSD: 16, RewrittenMicroUSD: 17},
-		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1800 * time.Microsecond, TTFB: 19 * time.Millisecond, Duration: 20 * time.Second},
+		ID: uuid.New(), Request: tenants.ExchangeRequest{Position: 1},
+		Answer: tenants.ExchangeAnswer{Status: 202, Attempts: 2},
+		Prompt: tenants.ExchangePrompt{TokensBefore: 3, TokensAfter: 4, Window: 5, Takes: 6, Target: 7, Projection: 8},
+		Tokens: tenants.ExchangeTokens{Input: 9, CacheRead: 10, CacheWrite: 11, Output: 12, MissedTokens: 13},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 1_400_000, NetMicroUSD: -1_500_000, UnreadMicroUSD: 16, RewrittenMicroUSD: 17},
+		Times:  tenants.ExchangeTimes{Overhead: 1800 * time.Microsecond, TTFB: 19 * time.Millisecond, Duration: 20 * time.Second},
 	}
 	compare(t, requestOf(e), map[string]float64{
 		"messages": 1, "status": 202, "attempts": 2, "tokens_before": 3, "tokens_after": 4, "context_window": 5, "provider_window": 6, "target_tokens": 7, "projection": 8,
@@ -166,7 +166,7 @@ func TestLimitsKeepTheirUnit(t *testing.T) {
 // On what terms a request was answered stands in the API and in the file, each under its own name.
 func TestTermsOfARequestHaveTheirOwnNames(t *testing.T) {
 	t.Parallel()
-	exchange := tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Served: tenants.Served{ServiceTier: "priority", Speed: "fast", Region: "eu", AnsweredBy: "claude-sonnet-5"}}}
+	exchange := tenants.Exchange{Answer: tenants.ExchangeAnswer{Served: tenants.Served{ServiceTier: "priority", Speed: "fast", Region: "eu", AnsweredBy: "claude-sonnet-5"}}}
 	if answer := requestOf(exchange); answer.ServiceTier != "priority" || answer.Speed != "fast" || answer.Region != "eu" || answer.AnsweredBy != "claude-sonnet-5" {
 		t.Errorf("%+v", answer)
 	}

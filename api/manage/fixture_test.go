@@ -345,7 +345,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60},
 	}
 	for i, raw := range w.messages {
-		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
+		seen.Messages.Entries = append(seen.Messages.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
 	}
 	projection := session.Projection{Number: 1, Covers: 4, Reason: "target", Before: 100, After: 60, At: time.Now(), Certificate: session.Certificate{{What: "orders", All: 2, InPrompt: 1, Missing: []int{0}}}, Parts: []session.Part{
 		{From: 0, To: 2, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"short"}`), Tokens: 3, Messages: 1},
@@ -363,17 +363,17 @@ func (w *tenant) converse(t *testing.T, name string) {
 	}
 	err = w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
 		ID: w.request, Workspace: w.workspace, At: time.Now(),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID), Endpoint: "/v1/messages",
 			Model: "claude-sonnet-4-5", Client: "claude-code", Position: len(w.messages),
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		Prompt: tenants.ExchangePrompt{
 			Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Report: report,
 		},
-		ExchangeTokens: tenants.ExchangeTokens{Input: 11, CacheRead: 12, CacheWrite: 13, Output: 14},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 15, NetMicroUSD: -16},
-		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
+		Tokens: tenants.ExchangeTokens{Input: 11, CacheRead: 12, CacheWrite: 13, Output: 14},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 15, NetMicroUSD: -16},
+		Times:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
 	}})
 	if err != nil {
 		t.Fatal(err)

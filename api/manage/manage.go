@@ -30,11 +30,11 @@ type Config struct {
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
 
-	People
-	Gateway
-	Conversations
-	Traffic
-	Administration
+	People         People
+	Gateway        Gateway
+	Conversations  Conversations
+	Traffic        Traffic
+	Administration Administration
 
 	// Version is the program's version.
 	Version string
@@ -102,7 +102,7 @@ func Register(group *echo.Group, config Config) {
 		config.Now = time.Now
 	}
 	a := &authorizer{
-		identity: config.Identity, cookies: config.Cookies, keys: config.Keys, origins: http.NewCrossOriginProtection(), log: config.Log,
+		identity: config.People.Identity, cookies: config.People.Cookies, keys: config.People.Keys, origins: http.NewCrossOriginProtection(), log: config.Log,
 	}
 	group.Use(a.problems)
 	group.GET("/openapi.yaml", openAPI)
@@ -115,45 +115,45 @@ func Register(group *echo.Group, config Config) {
 
 // handlers returns functions that add the routes of each noun.
 func handlers(config Config) []func(group *echo.Group, a *authorizer) {
-	may, changes := readers{config.Data}, notes{config.Audit}
-	find := lanes{config.Sessions, may}
+	may, changes := readers{config.Administration.Data}, notes{config.Administration.Audit}
+	find := lanes{config.Conversations.Sessions, may}
 	files := exportHandler{
-		sessions: config.Sessions, readers: may, archive: config.Archive, audit: config.Audit, comments: config.Comments, codecs: config.Codecs, log: config.Log, now: config.Now,
+		sessions: config.Conversations.Sessions, readers: may, archive: config.Conversations.Archive, audit: config.Administration.Audit, comments: config.Conversations.Comments, codecs: config.Codecs, log: config.Log, now: config.Now,
 	}
 
 	return []func(group *echo.Group, a *authorizer){
-		accountHandler{config.Identity, config.Cookies, config.Version}.register,
-		deviceHandler{config.Devices}.register,
-		signOnHandler{config.SignOn}.register,
-		workspaceHandler{config.Workspaces, config.Deletion}.register,
-		memberHandler{config.Members, config.Invitations}.register,
-		operatorHandler{config.Operators}.register,
+		accountHandler{config.People.Identity, config.People.Cookies, config.Version}.register,
+		deviceHandler{config.People.Devices}.register,
+		signOnHandler{config.People.SignOn}.register,
+		workspaceHandler{config.Administration.Workspaces, config.Administration.Deletion}.register,
+		memberHandler{config.People.Members, config.People.Invitations}.register,
+		operatorHandler{config.People.Operators}.register,
 
-		keyHandler{config.APIKeys}.register,
-		providerKeyHandler{config.ProviderKeys, config.Now}.register,
-		pipelineHandler{config.Pipelines, config.Previews, config.Defaults}.register,
-		windowHandler{config.ModelWindows}.register,
-		priceHandler{config.Data}.register,
-		limitHandler{config.Data}.register,
-		patternHandler{config.Patterns, changes, config.Now}.register,
+		keyHandler{config.Gateway.APIKeys}.register,
+		providerKeyHandler{config.Gateway.ProviderKeys, config.Now}.register,
+		pipelineHandler{config.Gateway.Pipelines, config.Gateway.Previews, config.Defaults}.register,
+		windowHandler{config.Gateway.ModelWindows}.register,
+		priceHandler{config.Administration.Data}.register,
+		limitHandler{config.Administration.Data}.register,
+		patternHandler{config.Gateway.Patterns, changes, config.Now}.register,
 
-		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now}.register,
-		endUserHandler{config.Sessions, config.Audit, config.Now}.register,
-		starHandler{config.Sessions, config.Stars}.register,
-		commentHandler{find, config.Comments}.register,
-		scoreHandler{find, config.Comments}.register,
-		archiveHandler{find, config.Archive, config.Searcher, config.Codecs}.register,
+		sessionHandler{find, config.Traffic.Costs, remarks{config.Conversations.Stars, config.Conversations.Comments}, changes, config.Now}.register,
+		endUserHandler{config.Conversations.Sessions, config.Administration.Audit, config.Now}.register,
+		starHandler{config.Conversations.Sessions, config.Conversations.Stars}.register,
+		commentHandler{find, config.Conversations.Comments}.register,
+		scoreHandler{find, config.Conversations.Comments}.register,
+		archiveHandler{find, config.Conversations.Archive, config.Conversations.Searcher, config.Codecs}.register,
 		files.register,
 		workspaceExportHandler{files, config}.register,
-		exchangeHandler{config.Exchanges, config.Sessions, may, config.ArchiveKeys, config.Log}.register,
-		usageHandler{config.Usage, config.Now}.register,
+		exchangeHandler{config.Traffic.Exchanges, config.Conversations.Sessions, may, config.Conversations.ArchiveKeys, config.Log}.register,
+		usageHandler{config.Traffic.Usage, config.Now}.register,
 
-		dataHandler{config.Data}.register,
-		budgetHandler{config.Data, config.Now}.register,
+		dataHandler{config.Administration.Data}.register,
+		budgetHandler{config.Administration.Data, config.Now}.register,
 		configurationHandler{NewConfigurations(config)}.register,
-		alertHandler{config.Alerts}.register,
-		auditHandler{config.Audit, config.Log}.register,
-		billingHandler{config.Billing, config.Log}.register,
+		alertHandler{config.Traffic.Alerts}.register,
+		auditHandler{config.Administration.Audit, config.Log}.register,
+		billingHandler{config.Administration.Billing, config.Log}.register,
 	}
 }
 

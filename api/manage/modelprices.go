@@ -131,7 +131,7 @@ func (i *configImport) takePrices(ctx context.Context, part configMember) error 
 	if len(i.faults) > 0 || !i.changed(part.place, tenants.ModelPriceFields(i.now.prices), tenants.ModelPriceFields(wanted)) {
 		return nil
 	}
-	return i.refused(part.place, i.Data.ChangeModelPrices(ctx, i.tenant, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return wanted, nil }))
+	return i.refused(part.place, i.data.ChangeModelPrices(ctx, i.tenant, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return wanted, nil }))
 }
 
 // windowHandler serves a workspace's context windows for models.
@@ -288,7 +288,7 @@ func (i *configImport) takeLimits(ctx context.Context, part configMember) error 
 	if len(i.faults) > 0 || !i.changed(part.place, tenants.ModelLimitFields(i.now.limits), tenants.ModelLimitFields(wanted)) {
 		return nil
 	}
-	return i.refused(part.place, i.Data.ChangeModelLimits(ctx, i.tenant, func([]tenants.ModelLimit) ([]tenants.ModelLimit, error) { return wanted, nil }))
+	return i.refused(part.place, i.data.ChangeModelLimits(ctx, i.tenant, func([]tenants.ModelLimit) ([]tenants.ModelLimit, error) { return wanted, nil }))
 }
 
 // providerKeyNamed returns the provider key named in a file; uuid.Nil if absent. If the key is unknown, it

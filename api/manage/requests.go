@@ -107,10 +107,10 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 		return err
 	}
 	answer := requestOf(named[0])
-	if json.Valid(exchange.Report) {
-		answer.Report = exchange.Report
+	if json.Valid(exchange.Prompt.Report) {
+		answer.Report = exchange.Prompt.Report
 	}
-	for name, value := range exchange.Signed {
+	for name, value := range exchange.Answer.Signed {
 		if answer.Headers == nil {
 			answer.Headers = map[string]string{}
 		}
@@ -125,14 +125,14 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 // errorText returns the provider's text for a refused exchange. It is "" if the text isn't stored or the
 // caller may not read it, since it may repeat the request's messages.
 func (h exchangeHandler) errorText(c echo.Context, who caller, reader tenants.Reader, exchange tenants.Exchange) (string, error) {
-	if exchange.ErrorText == nil || h.sealed == nil || !reader.MayRead(exchange.APIKey) {
+	if exchange.Answer.ErrorText == nil || h.sealed == nil || !reader.MayRead(exchange.Request.APIKey) {
 		return "", nil
 	}
 	key, err := h.sealed.Key(c.Request().Context(), who.workspace)
 	if err != nil {
 		return "", err
 	}
-	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	text, err := key.OpenError(exchange.ID, exchange.Answer.ErrorText)
 	if err != nil {
 		return "", fmt.Errorf("error of exchange %s: %w", exchange.ID, err)
 	}
@@ -185,13 +185,13 @@ func (h exchangeHandler) listEvents(c echo.Context, who caller) error {
 
 func eventsOf(exchange tenants.Exchange) []eventJSON {
 	var report pipeline.Report
-	if json.Unmarshal(exchange.Report, &report) != nil {
+	if json.Unmarshal(exchange.Prompt.Report, &report) != nil {
 		return nil // exchanges without a pipeline have no report
 	}
 	events := make([]eventJSON, len(report.Events))
 	for i, event := range report.Events {
 		events[i] = eventJSON{
-			At: exchange.At, Request: exchange.ID, Lane: exchange.Lane,
+			At: exchange.At, Request: exchange.ID, Lane: exchange.Request.Lane,
 			Module: event.Module, Type: event.Type, Reason: event.Reason, Counts: event.Counts,
 		}
 	}
@@ -349,24 +349,24 @@ type reportedJSON struct {
 
 func requestOf(exchange tenants.Exchange) requestJSON {
 	answer := requestJSON{
-		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, ProviderKey: nullable(exchange.ProviderKey), Provider: exchange.Provider, Endpoint: exchange.Endpoint,
-		Model: exchange.Model, Client: exchange.Client, Stream: exchange.Stream, Status: exchange.Status,
-		ErrorFrom: exchange.ErrorFrom, ErrorType: exchange.ErrorType, Messages: exchange.Position, Compression: exchange.Compression,
-		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Takes: exchange.Takes, Target: exchange.Target, Levels: exchange.Levels,
-		Reported:     reportedJSON{Input: exchange.Input, CacheRead: exchange.CacheRead, CacheWrite: exchange.CacheWrite, Output: exchange.Output},
-		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD, Reach: exchange.Reach,
-		MissCause: exchange.MissCause, MissedTokens: exchange.MissedTokens, Projection: exchange.Projection,
-		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
-		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
-		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
-		ServiceTier: exchange.ServiceTier, Speed: exchange.Speed, Region: exchange.Region, AnsweredBy: exchange.AnsweredBy,
-		EndUser: exchange.EndUser, EndUserName: exchange.EndUserName,
+		ID: exchange.ID, At: exchange.At, APIKey: exchange.Request.APIKey, ProviderKey: nullable(exchange.Answer.ProviderKey), Provider: exchange.Answer.Provider, Endpoint: exchange.Request.Endpoint,
+		Model: exchange.Request.Model, Client: exchange.Request.Client, Stream: exchange.Request.Stream, Status: exchange.Answer.Status,
+		ErrorFrom: exchange.Answer.ErrorFrom, ErrorType: exchange.Answer.ErrorType, Messages: exchange.Request.Position, Compression: exchange.Prompt.Compression,
+		TokensBefore: exchange.Prompt.TokensBefore, TokensAfter: exchange.Prompt.TokensAfter, Window: exchange.Prompt.Window, Takes: exchange.Prompt.Takes, Target: exchange.Prompt.Target, Levels: exchange.Prompt.Levels,
+		Reported:     reportedJSON{Input: exchange.Tokens.Input, CacheRead: exchange.Tokens.CacheRead, CacheWrite: exchange.Tokens.CacheWrite, Output: exchange.Tokens.Output},
+		CostMicroUSD: exchange.Cost.CostMicroUSD, NetMicroUSD: exchange.Cost.NetMicroUSD, Reach: exchange.Prompt.Reach,
+		MissCause: exchange.Tokens.MissCause, MissedTokens: exchange.Tokens.MissedTokens, Projection: exchange.Prompt.Projection,
+		OverheadMS: milliseconds(exchange.Times.Overhead), TTFBMS: milliseconds(exchange.Times.TTFB), DurationMS: milliseconds(exchange.Times.Duration),
+		Attempts: exchange.Answer.Attempts, Answer: hex.EncodeToString(exchange.Answer.Answer),
+		Class: exchange.Request.Class, Modules: modulesOf(exchange.Prompt.Report), Tags: exchange.Request.Tags,
+		ServiceTier: exchange.Answer.ServiceTier, Speed: exchange.Answer.Speed, Region: exchange.Answer.Region, AnsweredBy: exchange.Answer.AnsweredBy,
+		EndUser: exchange.Request.EndUser, EndUserName: exchange.Request.EndUserName,
 	}
 	if answer.Tags == nil {
 		answer.Tags = tenants.Tags{}
 	}
-	if exchange.Session != uuid.Nil {
-		answer.Session, answer.Lane = &exchange.Session, &exchange.Lane
+	if exchange.Request.Session != uuid.Nil {
+		answer.Session, answer.Lane = &exchange.Request.Session, &exchange.Request.Lane
 	}
 	return answer
 }
@@ -396,49 +396,49 @@ func requestColumns() []requestColumn {
 	return []requestColumn{
 		{"at", func(e *exchange) string { return e.At.UTC().Format(time.RFC3339Nano) }},
 		{"id", func(e *exchange) string { return e.ID.String() }},
-		{"session", func(e *exchange) string { return tenants.CSVID(e.Session) }},
-		{"lane", func(e *exchange) string { return tenants.CSVID(e.Lane) }},
-		{"client", func(e *exchange) string { return tenants.CSVCell(e.Client) }},
-		{"model", func(e *exchange) string { return tenants.CSVCell(e.Model) }},
-		{"key", func(e *exchange) string { return e.APIKey.String() }},
-		{"provider", func(e *exchange) string { return tenants.CSVCell(string(e.Provider)) }},
-		{"provider_key", func(e *exchange) string { return tenants.CSVID(e.ProviderKey) }},
-		{"endpoint", func(e *exchange) string { return tenants.CSVCell(e.Endpoint) }},
-		{"class", func(e *exchange) string { return tenants.CSVCell(e.Class) }},
-		{"stream", func(e *exchange) string { return strconv.FormatBool(e.Stream) }},
-		{"status", func(e *exchange) string { return strconv.Itoa(e.Status) }},
-		{"error_from", func(e *exchange) string { return tenants.CSVCell(e.ErrorFrom) }},
-		{"error_type", func(e *exchange) string { return tenants.CSVCell(e.ErrorType) }},
-		{"compression", func(e *exchange) string { return tenants.CSVCell(e.Compression) }},
-		{"tokens_received", func(e *exchange) string { return strconv.Itoa(e.TokensBefore) }},
-		{"tokens_sent", func(e *exchange) string { return strconv.Itoa(e.TokensAfter) }},
-		{"input", func(e *exchange) string { return strconv.Itoa(e.Input) }},
-		{"cache_read", func(e *exchange) string { return strconv.Itoa(e.CacheRead) }},
-		{"cache_write", func(e *exchange) string { return strconv.Itoa(e.CacheWrite) }},
-		{"output", func(e *exchange) string { return strconv.Itoa(e.Output) }},
-		{"overhead_ms", func(e *exchange) string { return millisCell(e.Overhead) }},
-		{"ttfb_ms", func(e *exchange) string { return millisCell(e.TTFB) }},
-		{"duration_ms", func(e *exchange) string { return millisCell(e.Duration) }},
-		{"attempts", func(e *exchange) string { return strconv.Itoa(e.Attempts) }},
-		{"cost_usd", func(e *exchange) string { return dollars(e.CostMicroUSD) }},
-		{"net_usd", func(e *exchange) string { return dollars(e.NetMicroUSD) }},
-		{"miss_cause", func(e *exchange) string { return tenants.CSVCell(e.MissCause) }},
-		{"missed_tokens", func(e *exchange) string { return strconv.Itoa(e.MissedTokens) }},
+		{"session", func(e *exchange) string { return tenants.CSVID(e.Request.Session) }},
+		{"lane", func(e *exchange) string { return tenants.CSVID(e.Request.Lane) }},
+		{"client", func(e *exchange) string { return tenants.CSVCell(e.Request.Client) }},
+		{"model", func(e *exchange) string { return tenants.CSVCell(e.Request.Model) }},
+		{"key", func(e *exchange) string { return e.Request.APIKey.String() }},
+		{"provider", func(e *exchange) string { return tenants.CSVCell(string(e.Answer.Provider)) }},
+		{"provider_key", func(e *exchange) string { return tenants.CSVID(e.Answer.ProviderKey) }},
+		{"endpoint", func(e *exchange) string { return tenants.CSVCell(e.Request.Endpoint) }},
+		{"class", func(e *exchange) string { return tenants.CSVCell(e.Request.Class) }},
+		{"stream", func(e *exchange) string { return strconv.FormatBool(e.Request.Stream) }},
+		{"status", func(e *exchange) string { return strconv.Itoa(e.Answer.Status) }},
+		{"error_from", func(e *exchange) string { return tenants.CSVCell(e.Answer.ErrorFrom) }},
+		{"error_type", func(e *exchange) string { return tenants.CSVCell(e.Answer.ErrorType) }},
+		{"compression", func(e *exchange) string { return tenants.CSVCell(e.Prompt.Compression) }},
+		{"tokens_received", func(e *exchange) string { return strconv.Itoa(e.Prompt.TokensBefore) }},
+		{"tokens_sent", func(e *exchange) string { return strconv.Itoa(e.Prompt.TokensAfter) }},
+		{"input", func(e *exchange) string { return strconv.Itoa(e.Tokens.Input) }},
+		{"cache_read", func(e *exchange) string { return strconv.Itoa(e.Tokens.CacheRead) }},
+		{"cache_write", func(e *exchange) string { return strconv.Itoa(e.Tokens.CacheWrite) }},
+		{"output", func(e *exchange) string { return strconv.Itoa(e.Tokens.Output) }},
+		{"overhead_ms", func(e *exchange) string { return millisCell(e.Times.Overhead) }},
+		{"ttfb_ms", func(e *exchange) string { return millisCell(e.Times.TTFB) }},
+		{"duration_ms", func(e *exchange) string { return millisCell(e.Times.Duration) }},
+		{"attempts", func(e *exchange) string { return strconv.Itoa(e.Answer.Attempts) }},
+		{"cost_usd", func(e *exchange) string { return dollars(e.Cost.CostMicroUSD) }},
+		{"net_usd", func(e *exchange) string { return dollars(e.Cost.NetMicroUSD) }},
+		{"miss_cause", func(e *exchange) string { return tenants.CSVCell(e.Tokens.MissCause) }},
+		{"missed_tokens", func(e *exchange) string { return strconv.Itoa(e.Tokens.MissedTokens) }},
 		{"modules", modulesCell},
 		{"tags", tagsCell},
-		{"end_user", func(e *exchange) string { return e.EndUser }},
-		{"end_user_name", func(e *exchange) string { return tenants.CSVCell(e.EndUserName) }},
-		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Reach) }},
-		{"service_tier", func(e *exchange) string { return tenants.CSVCell(e.ServiceTier) }},
-		{"speed", func(e *exchange) string { return tenants.CSVCell(e.Speed) }},
-		{"region", func(e *exchange) string { return tenants.CSVCell(e.Region) }},
-		{"answered_by", func(e *exchange) string { return tenants.CSVCell(e.AnsweredBy) }},
+		{"end_user", func(e *exchange) string { return e.Request.EndUser }},
+		{"end_user_name", func(e *exchange) string { return tenants.CSVCell(e.Request.EndUserName) }},
+		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Prompt.Reach) }},
+		{"service_tier", func(e *exchange) string { return tenants.CSVCell(e.Answer.ServiceTier) }},
+		{"speed", func(e *exchange) string { return tenants.CSVCell(e.Answer.Speed) }},
+		{"region", func(e *exchange) string { return tenants.CSVCell(e.Answer.Region) }},
+		{"answered_by", func(e *exchange) string { return tenants.CSVCell(e.Answer.AnsweredBy) }},
 	}
 }
 
 func modulesCell(e *tenants.Exchange) string {
 	var modules []string
-	for _, module := range modulesOf(e.Report) {
+	for _, module := range modulesOf(e.Prompt.Report) {
 		modules = append(modules, module.Name+":"+module.Outcome)
 	}
 	return tenants.CSVCell(strings.Join(modules, " "))
@@ -446,7 +446,7 @@ func modulesCell(e *tenants.Exchange) string {
 
 func tagsCell(e *tenants.Exchange) string {
 	var tags []string
-	for _, tag := range e.Tags.List() {
+	for _, tag := range e.Request.Tags.List() {
 		tags = append(tags, tag.String())
 	}
 	return tenants.CSVCell(strings.Join(tags, " "))

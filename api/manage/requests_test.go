@@ -24,28 +24,28 @@ func (w *tenant) asked(t *testing.T) tenants.Exchange {
 	t.Helper()
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, At: time.Now().UTC().Truncate(time.Microsecond),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID), Endpoint: "/v1/messages",
 			Model: "=cmd|'/c calc'!A0", Client: "@codex", Class: "main", Tags: tenants.Tags{"team": "+search"},
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{
+		Answer: tenants.ExchangeAnswer{
 			Provider: tenants.ProviderAnthropic, ProviderKey: uuid.MustParse(w.providerKey), Status: 529,
 			ErrorFrom: "provider", ErrorType: "overloaded_error", Attempts: 1,
 			Signed: map[string]string{"Session-Source": "lineage"},
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			Compression: "none",
 			Report:      []byte(`{"compression":"none","modules":[{"name":"ipc","outcome":"noop"},{"name":"patterns","outcome":"applied"}]}`),
 		},
-		ExchangeCost:   tenants.ExchangeCost{NetMicroUSD: -1500},
-		ExchangeTokens: tenants.ExchangeTokens{MissCause: "ttl_expiry", MissedTokens: 9},
-		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
+		Cost:   tenants.ExchangeCost{NetMicroUSD: -1500},
+		Tokens: tenants.ExchangeTokens{MissCause: "ttl_expiry", MissedTokens: 9},
+		Times:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
 	}
 	key, err := w.archiveKeys.Key(t.Context(), w.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exchange.ErrorText = key.SealError(exchange.ID, []byte("Overloaded: a private question"))
+	exchange.Answer.ErrorText = key.SealError(exchange.ID, []byte("Overloaded: a private question"))
 	if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRequestsAreNarrowedAsThePageNarrowsThem(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 2, "tag=team%3D%2Bsearch": 1, "tag=team%3Dother": 0, "status=5xx": 1, "status=2xx": 1, "error_from=provider": 1, "error_from=proxy": 0,
 		"miss=ttl_expiry": 1, "module=patterns": 1, "module=patterns:applied&status=5xx": 1, "module=ipc:applied": 0,
-		"client=%40codex": 1, "model=" + url.QueryEscape(one.Model): 1, "key=" + a.keyID: 2, "key=" + uuid.NewString(): 0,
+		"client=%40codex": 1, "model=" + url.QueryEscape(one.Request.Model): 1, "key=" + a.keyID: 2, "key=" + uuid.NewString(): 0,
 		"id=" + one.ID.String(): 1, "id=" + one.ID.String()[:13]: 1, "session=" + a.session.String(): 2, "session=" + uuid.NewString(): 0,
 	} {
 		var page struct {
@@ -132,7 +132,7 @@ func TestRequestsAreDownloadedWithoutFormulas(t *testing.T) {
 	}
 	cell := func(name string) string { return rows[1][slices.Index(rows[0], name)] }
 	for name, want := range map[string]string{
-		"id": one.ID.String(), "model": "'" + one.Model, "client": "'@codex", "tags": "team=+search", "modules": "ipc:noop patterns:applied",
+		"id": one.ID.String(), "model": "'" + one.Request.Model, "client": "'@codex", "tags": "team=+search", "modules": "ipc:noop patterns:applied",
 		"net_usd": "-0.001500", "overhead_ms": "1.5", "status": "529", "session": a.session.String(), "at": one.At.Format(time.RFC3339Nano),
 	} {
 		if cell(name) != want {

@@ -112,7 +112,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 	return sessionJSON{
 		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
-		Sums: overview.Sums, TokensSaved: overview.Saved(), Single: overview.Single,
+		Sums: overview.Sums, TokensSaved: overview.Sums.Saved(), Single: overview.Single,
 		EndUser: overview.EndUser, EndUserName: overview.EndUserName, Project: overview.Project,
 	}
 }

@@ -222,7 +222,7 @@ func (w *tenant) longLane(t *testing.T) [][2]int {
 		Messages: session.Messages{Position: len(messages), Head: sha256.Sum256([]byte(messages[2]))},
 	}
 	for i, raw := range messages {
-		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
+		seen.Messages.Entries = append(seen.Messages.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
 	}
 	if err := w.sessions.Record(t.Context(), w.workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
@@ -356,13 +356,13 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 		for range count {
 			exchange := tenants.Exchange{
 				ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-				ExchangeRequest: tenants.ExchangeRequest{Session: w.session, Lane: w.lane, APIKey: uuid.New()},
-				ExchangePrompt: tenants.ExchangePrompt{
+				Request: tenants.ExchangeRequest{Session: w.session, Lane: w.lane, APIKey: uuid.New()},
+				Prompt: tenants.ExchangePrompt{
 					Compression: "frozen", Projection: projection,
 					Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`),
 				},
-				ExchangeCost:   tenants.ExchangeCost{NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted},
-				ExchangeTokens: tenants.ExchangeTokens{MissCause: "prefix_change_ours", MissedTokens: 50},
+				Cost:   tenants.ExchangeCost{NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted},
+				Tokens: tenants.ExchangeTokens{MissCause: "prefix_change_ours", MissedTokens: 50},
 			}
 			if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 				t.Fatal(err)

@@ -20,9 +20,9 @@ func TestUsageIsOfWholeHalfHoursAndOfAFilter(t *testing.T) {
 	record := func(minute int, client string, change func(*tenants.Exchange)) {
 		exchange := tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: noon.Add(time.Duration(minute) * time.Minute),
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Client: client, Model: "m"},
-			ExchangePrompt:  tenants.ExchangePrompt{Compression: "none", TokensBefore: 100},
-			ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: 40, UnreadMicroUSD: 25, RewrittenMicroUSD: 5},
+			Request: tenants.ExchangeRequest{APIKey: uuid.New(), Client: client, Model: "m"},
+			Prompt:  tenants.ExchangePrompt{Compression: "none", TokensBefore: 100},
+			Cost:    tenants.ExchangeCost{NetMicroUSD: 40, UnreadMicroUSD: 25, RewrittenMicroUSD: 5},
 		}
 		change(&exchange)
 		if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
@@ -33,7 +33,7 @@ func TestUsageIsOfWholeHalfHoursAndOfAFilter(t *testing.T) {
 	record(25, "pi", func(*tenants.Exchange) {})
 	record(31, "codex", func(*tenants.Exchange) {})
 	record(2, "palimpsest", func(e *tenants.Exchange) {
-		e.Class, e.TokensBefore, e.NetMicroUSD, e.CostMicroUSD, e.UnreadMicroUSD, e.RewrittenMicroUSD = "summary", 0, -9, 9, 0, 0
+		e.Request.Class, e.Prompt.TokensBefore, e.Cost.NetMicroUSD, e.Cost.CostMicroUSD, e.Cost.UnreadMicroUSD, e.Cost.RewrittenMicroUSD = "summary", 0, -9, 9, 0, 0
 	})
 
 	type row struct {

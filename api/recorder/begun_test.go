@@ -18,7 +18,7 @@ func TestBegunExchangesAreRecordedAfterAKill(t *testing.T) {
 	dir, database := t.TempDir(), recordertest.NewDatabase()
 	close(database.Open)
 	costing := func(id byte, micro int64) tenants.Exchange {
-		return tenants.Exchange{ID: uuid.UUID{id}, Workspace: tenants.WorkspaceID{1}, ExchangeCost: tenants.ExchangeCost{CostMicroUSD: micro}}
+		return tenants.Exchange{ID: uuid.UUID{id}, Workspace: tenants.WorkspaceID{1}, Cost: tenants.ExchangeCost{CostMicroUSD: micro}}
 	}
 	killed, kept := recorderOf(t, dir, database, database, database)
 	killed.Begin(t.Context(), costing(1, 600), []string{"held", "one"})
@@ -36,7 +36,7 @@ func TestBegunExchangesAreRecordedAfterAKill(t *testing.T) {
 	next.CatchUp(t.Context())
 	costs := map[byte]int64{}
 	for _, one := range database.Kept().Exchanges {
-		costs[one.ID[0]] = one.CostMicroUSD
+		costs[one.ID[0]] = one.Cost.CostMicroUSD
 	}
 	if len(costs) != 2 || costs[1] != 600 || costs[2] != 100 {
 		t.Errorf("recorded are %v", costs)

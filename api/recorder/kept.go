@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
@@ -35,6 +36,66 @@ var (
 	keptEncoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode())
 	keptDecoding = must(cbor.DecOptions{MaxArrayElements: math.MaxInt32, UTF8: cbor.UTF8DecodeInvalid}.DecMode())
 )
+
+// writtenKept is the form of kept on the disk, the same in every version: each part is one flat list of fields.
+type writtenKept struct {
+	Request  *writtenUpdate
+	Answered *writtenUpdate
+	Exchange *writtenExchange
+	Said     []byte
+	Held     []string
+}
+
+type writtenUpdate struct {
+	session.Update // without its Messages and Increment
+	session.Messages
+	session.Increment
+}
+
+type writtenExchange struct {
+	ID        uuid.UUID
+	Workspace tenants.WorkspaceID
+	At        time.Time
+
+	tenants.ExchangeRequest
+	tenants.ExchangeAnswer
+	tenants.ExchangePrompt
+	tenants.ExchangeTokens
+	tenants.ExchangeCost
+	tenants.ExchangeTimes
+}
+
+func (k *kept) written() writtenKept {
+	update := func(of *session.Update) *writtenUpdate {
+		if of == nil {
+			return nil
+		}
+		return &writtenUpdate{*of, of.Messages, of.Increment}
+	}
+	written := writtenKept{Request: update(k.Request), Answered: update(k.Answered), Said: k.Said, Held: k.Held}
+	if e := k.Exchange; e != nil {
+		written.Exchange = &writtenExchange{e.ID, e.Workspace, e.At, e.Request, e.Answer, e.Prompt, e.Tokens, e.Cost, e.Times}
+	}
+	return written
+}
+
+func (w *writtenKept) kept() kept {
+	update := func(of *writtenUpdate) *session.Update {
+		if of == nil {
+			return nil
+		}
+		of.Update.Messages, of.Update.Increment = of.Messages, of.Increment
+		return &of.Update
+	}
+	read := kept{Request: update(w.Request), Answered: update(w.Answered), Said: w.Said, Held: w.Held}
+	if e := w.Exchange; e != nil {
+		read.Exchange = &tenants.Exchange{
+			ID: e.ID, Workspace: e.Workspace, At: e.At, Request: e.ExchangeRequest, Answer: e.ExchangeAnswer, Prompt: e.ExchangePrompt,
+			Tokens: e.ExchangeTokens, Cost: e.ExchangeCost, Times: e.ExchangeTimes,
+		}
+	}
+	return read
+}
 
 // must returns a mode; it panics on errors, since the options are constants.
 func must[M any](mode M, err error) M {
@@ -135,12 +196,12 @@ func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 	var entries []archive.Entry
 	if k.Request != nil {
 		update := *k.Request
-		entries, update.Entries = update.Entries, nil
+		entries, update.Messages.Entries = update.Messages.Entries, nil
 		k.Request = &update
 		plain.Grow(entriesSize(entries))
 	}
 	encoder := keptEncoding.NewEncoder(plain)
-	err := encoder.Encode(k)
+	err := encoder.Encode(k.written())
 	for i := range entries {
 		err = errors.Join(err, encoder.Encode(&entries[i]))
 	}
@@ -160,9 +221,11 @@ func entriesSize(entries []archive.Entry) int {
 // readKept reads the output of encode.
 func readKept(plain []byte) (k kept, err error) {
 	decoder := keptDecoding.NewDecoder(bytes.NewReader(plain))
-	if err := decoder.Decode(&k); err != nil {
+	var written writtenKept
+	if err := decoder.Decode(&written); err != nil {
 		return kept{}, err
 	}
+	k = written.kept()
 	for k.Request != nil {
 		var entry archive.Entry
 		err := decoder.Decode(&entry)
@@ -172,7 +235,7 @@ func readKept(plain []byte) (k kept, err error) {
 		if err != nil {
 			return kept{}, err
 		}
-		k.Request.Entries = append(k.Request.Entries, entry)
+		k.Request.Messages.Entries = append(k.Request.Messages.Entries, entry)
 	}
 	return k, nil
 }
@@ -229,10 +292,10 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 // OwnCall returns the job for a model call that Palimpsest made itself, at a workspace's cost. It fills in
 // the fields that all such calls have in common.
 func OwnCall(call tenants.Exchange) Job {
-	call.ID, call.Client = uuid.Must(uuid.NewV7()), "palimpsest"
-	call.Status, call.Attempts = http.StatusOK, 1
-	call.Compression = string(pipeline.None)
-	call.Report = (&pipeline.Report{Compression: pipeline.None}).JSON()
-	call.NetMicroUSD = -call.CostMicroUSD
+	call.ID, call.Request.Client = uuid.Must(uuid.NewV7()), "palimpsest"
+	call.Answer.Status, call.Answer.Attempts = http.StatusOK, 1
+	call.Prompt.Compression = string(pipeline.None)
+	call.Prompt.Report = (&pipeline.Report{Compression: pipeline.None}).JSON()
+	call.Cost.NetMicroUSD = -call.Cost.CostMicroUSD
 	return Job{Exchange: &call}
 }

@@ -66,8 +66,8 @@ func TestEveryFieldOfAnEarlierRecordIsKept(t *testing.T) {
 			}
 		}
 	}
-	if len(read.Request.Entries) != 2 || len(was["Exchange"]) != 48 {
-		t.Errorf("%d entries, %d fields of the exchange", len(read.Request.Entries), len(was["Exchange"]))
+	if len(read.Request.Messages.Entries) != 2 || len(was["Exchange"]) != 48 {
+		t.Errorf("%d entries, %d fields of the exchange", len(read.Request.Messages.Entries), len(was["Exchange"]))
 	}
 }
 
@@ -88,23 +88,23 @@ func TestKeptExchangeIsReadBackWhole(t *testing.T) {
 	at := time.Date(2026, 3, 29, 1, 59, 59, 123_456_789, time.UTC)
 	update := session.Update{Session: uuid.New(), Lane: uuid.New(), Messages: session.Messages{Head: hash, Position: 3, Links: []conversation.Hash{hash, {}, hash, {1}}}, At: at}
 	for i := range 3 {
-		update.Entries = append(update.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7, StoredAt: at})
+		update.Messages.Entries = append(update.Messages.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7, StoredAt: at})
 	}
 	want := kept{
 		Request:  &update,
 		Answered: &session.Update{Session: update.Session, Messages: session.Messages{Position: 4, Answer: []byte("{\"content\": \"<b> &\"\xff}")}, At: at, Title: "no \xff UTF-8"},
 		Exchange: &tenants.Exchange{
 			ID: uuid.New(), At: at,
-			ExchangeRequest: tenants.ExchangeRequest{Tags: tenants.Tags{"team": "a"}},
-			ExchangePrompt:  tenants.ExchangePrompt{Report: []byte(`{"before": 1}`)},
-			ExchangeCost:    tenants.ExchangeCost{PredictedMicroUSD: new(int64(-7))},
+			Request: tenants.ExchangeRequest{Tags: tenants.Tags{"team": "a"}},
+			Prompt:  tenants.ExchangePrompt{Report: []byte(`{"before": 1}`)},
+			Cost:    tenants.ExchangeCost{PredictedMicroUSD: new(int64(-7))},
 		},
 		Said: []byte("said"),
 	}
 	var plain bytes.Buffer
 	err := want.encode(&plain, nil)
 	written := plain.Bytes()
-	if err != nil || len(want.Request.Entries) != 3 {
+	if err != nil || len(want.Request.Messages.Entries) != 3 {
 		t.Fatalf("%v; after it was written: %+v", err, want.Request)
 	}
 	got, err := readKept(written)
@@ -172,8 +172,8 @@ func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
 			}
 			return nil
 		})
-		if len(found) != 1 || found[0].Exchange.ID != job.Exchange.ID || string(found[0].Said) != "said" || string(found[0].Answered.Answer) != "answer" ||
-			found[0].Request == nil || string(found[0].Request.Entries[0].Raw) != "question" {
+		if len(found) != 1 || found[0].Exchange.ID != job.Exchange.ID || string(found[0].Said) != "said" || string(found[0].Answered.Messages.Answer) != "answer" ||
+			found[0].Request == nil || string(found[0].Request.Messages.Entries[0].Raw) != "question" {
 			t.Errorf("the next process finds %+v", found)
 		}
 		database.Fails.Store(false)

@@ -59,7 +59,7 @@ func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
 			recorder.Put(Job{Update: request, Request: said})
 			ended := Job{
 				Update: &session.Update{Scope: scope, Title: "answer of " + name, Increment: session.Increment{Exchanges: 1}}, Request: said,
-				Exchange: &tenants.Exchange{ID: uuid.UUID{workspace[0], byte(i)}, Workspace: workspace, ExchangeRequest: tenants.ExchangeRequest{Model: name}},
+				Exchange: &tenants.Exchange{ID: uuid.UUID{workspace[0], byte(i)}, Workspace: workspace, Request: tenants.ExchangeRequest{Model: name}},
 			}
 			ended.Kept = recorder.Keep(t.Context(), ended)
 			recorder.Put(ended)
@@ -86,13 +86,13 @@ func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
 	var exchanges, answers []string
 	messages := map[string]bool{}
 	for _, one := range database.Kept().Exchanges {
-		exchanges = append(exchanges, one.Model)
+		exchanges = append(exchanges, one.Request.Model)
 	}
 	for _, one := range database.Kept().Updates {
-		if one.Exchanges > 0 {
+		if one.Increment.Exchanges > 0 {
 			answers = append(answers, one.Title)
 		}
-		for _, entry := range one.Entries {
+		for _, entry := range one.Messages.Entries {
 			messages[string(entry.Raw)] = true
 		}
 	}
@@ -149,11 +149,11 @@ func TestKeptExchangeIsRecordedWithItsRequest(t *testing.T) {
 	next.Replay(t.Context())
 	var said []string
 	for _, one := range database.Kept().Updates {
-		for _, entry := range one.Entries {
+		for _, entry := range one.Messages.Entries {
 			said = append(said, fmt.Sprint("request ", entry.Raw))
 		}
-		if one.Answer != nil {
-			said = append(said, fmt.Sprint("answer ", []byte(one.Answer)))
+		if one.Messages.Answer != nil {
+			said = append(said, fmt.Sprint("answer ", []byte(one.Messages.Answer)))
 		}
 	}
 	slices.Sort(said)

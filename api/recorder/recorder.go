@@ -195,7 +195,7 @@ func (j Job) session() uuid.UUID {
 	if j.Update != nil {
 		return j.Update.Session
 	}
-	return j.Exchange.Session
+	return j.Exchange.Request.Session
 }
 
 func (j Job) workspace() tenants.WorkspaceID {
@@ -290,7 +290,7 @@ func (r *Recorder) write(batch []Job) {
 			if err == nil {
 				r.metrics.Archived.Add(float64(job.size()))
 				if job.Update != nil {
-					r.metrics.Redact(job.Update.Redacted)
+					r.metrics.Redact(job.Update.Increment.Redacted)
 				}
 			}
 			if job.Exchange != nil {
@@ -325,7 +325,7 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 		}
 		if job.Exchange != nil {
 			exchange := *job.Exchange
-			exchange.ErrorText = r.seal(tenant.Workspace(), exchange.ID, job.Said)
+			exchange.Answer.ErrorText = r.seal(tenant.Workspace(), exchange.ID, job.Said)
 			exchanges = append(exchanges, exchange)
 		}
 	}
@@ -334,7 +334,7 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 			return err
 		}
 		for exchange, place := range of {
-			exchanges[exchange].Session, exchanges[exchange].Lane = updates[place].Session, updates[place].Lane
+			exchanges[exchange].Request.Session, exchanges[exchange].Request.Lane = updates[place].Session, updates[place].Lane
 		}
 		return r.usage.RecordExchanges(ctx, tenant, exchanges)
 	})

@@ -143,16 +143,16 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 		return
 	}
 	known, _ := s.lanes.Get(written.Lane.ID)
-	if exchange.Summary != nil {
-		known.asked = max(known.asked, exchange.Summary.Covers)
+	if exchange.Lane.Summary != nil {
+		known.asked = max(known.asked, exchange.Lane.Summary.Covers)
 	}
 	covers, again := s.calledFor(exchange, known.asked)
 	if covers <= known.asked || covers > written.Lane.Archived() { // or the originals are not durable yet
 		return
 	}
 	job := summary.Job{
-		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
-		Codec: exchange.Codec, Model: exchange.Request.Model, Window: cmp.Or(config.ContextWindow.Tokens(), exchange.Model.Window), Factor: exchange.Factor,
+		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Conversation.Chain[:covers+1],
+		Codec: exchange.Codec, Model: exchange.Request.Model, Window: cmp.Or(config.ContextWindow.Tokens(), exchange.Model.Window), Factor: exchange.Limits.Factor,
 		Provider: request.Choice.Provider, Base: s.base(request, written, known), Again: again,
 		Begin: s.within(request), Span: spans.Of(ctx),
 		Settings: summary.Settings{
@@ -161,8 +161,8 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 			Overrides: s.overrides(ctx, request, exchange, config.LLMCompression.Model),
 		},
 	}
-	if exchange.Order != nil {
-		job.Settings.Asked = exchange.Order.Instructions
+	if exchange.Lane.Order != nil {
+		job.Settings.Asked = exchange.Lane.Order.Instructions
 	}
 	if s.worker.Ask(job) {
 		known.asked = covers
@@ -224,7 +224,7 @@ func (s *Service) within(request Request) func(context.Context, tokens.Model, in
 func takesSummary(request Request, written *prompt.Prompt) bool {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && !exchange.Pinned && exchange.Limit > 0 &&
+	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && !exchange.Lane.Pinned && exchange.Limits.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
 		request.Choice.Key == "" // a key for one use isn't used again
 }
@@ -234,9 +234,9 @@ func takesSummary(request Request, written *prompt.Prompt) bool {
 // one before a restart.
 func (s *Service) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
 	if isEpoch(exchange) {
-		return exchange.Projection.Covers, false
+		return exchange.Lane.Projection.Covers, false
 	}
-	if standing := exchange.Projection; standing != nil && standing.Covers > asked && s.Now().Sub(standing.At) > lostAfter {
+	if standing := exchange.Lane.Projection; standing != nil && standing.Covers > asked && s.Now().Sub(standing.At) > lostAfter {
 		return standing.Covers, true
 	}
 	return s.aheadOf(exchange, asked), false
@@ -247,7 +247,7 @@ func (s *Service) calledFor(exchange *pipeline.Exchange, asked int) (covers int,
 func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	llm := config.LLMCompression
-	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limit-llm.ReserveTokens {
+	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limits.Limit-llm.ReserveTokens {
 		return 0
 	}
 	keep := llm.KeepRecentTokens
@@ -255,9 +255,9 @@ func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 		keep = config.PreserveTokens
 	}
 	newest, covers := 0, 0
-	for i := len(exchange.Turns) - 1; i > 0 && covers == 0; i-- {
-		if newest += sizeOf(exchange, exchange.Turns[i].From, exchange.Turns[i].To); newest >= keep {
-			covers = exchange.Turns[i].From
+	for i := len(exchange.Conversation.Turns) - 1; i > 0 && covers == 0; i-- {
+		if newest += sizeOf(exchange, exchange.Conversation.Turns[i].From, exchange.Conversation.Turns[i].To); newest >= keep {
+			covers = exchange.Conversation.Turns[i].From
 		}
 	}
 	// Not again with every request: the new messages must be as many as the kept ones.
@@ -268,16 +268,16 @@ func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 }
 
 func isEpoch(exchange *pipeline.Exchange) bool {
-	return exchange.Report.Archived > 0 && exchange.Projection != nil
+	return exchange.Report.Archived > 0 && exchange.Lane.Projection != nil
 }
 
 // sizeOf returns the model's tokens of the client's own messages.
 func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 	sum := 0
-	for _, digest := range exchange.Digests[from:to] {
+	for _, digest := range exchange.Conversation.Digests[from:to] {
 		sum += digest.Tokens
 	}
-	return int(float64(sum) * exchange.Factor)
+	return int(float64(sum) * exchange.Limits.Factor)
 }
 
 // base returns a prompt that a summary can extend: the one that was sent, or, after an epoch, the one that
@@ -288,7 +288,7 @@ func (s *Service) base(request Request, written *prompt.Prompt, known warmLane) 
 	base := &summary.CachedPrompt{
 		Header: baseHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
 	}
-	if known.size == 0 || exchange.Redacts() {
+	if known.size == 0 || exchange.Conversation.Redacts() {
 		return nil // the provider has never cached a prompt of the lane, or the model should read the archived messages
 	}
 	if !isEpoch(exchange) {
@@ -352,9 +352,9 @@ func (s *Service) ended(job summary.Job, attempt session.SummaryAttempt) {
 	// The session has been charged already, with the attempt itself.
 	s.Recorder.Put(recorder.OwnCall(tenants.Exchange{
 		Workspace: job.Scope.Workspace, At: attempt.At,
-		ExchangeRequest: tenants.ExchangeRequest{APIKey: job.Scope.APIKey, Endpoint: job.Codec.Traits().Path, Model: attempt.Model, Class: "summary"},
-		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: proxysettings.ProviderOf(job.Codec)},
-		ExchangeTokens:  tenants.ExchangeTokens{Input: usage.Input, CacheRead: usage.CacheRead, CacheWrite: usage.CacheWrite, Output: usage.Output},
-		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD},
+		Request: tenants.ExchangeRequest{APIKey: job.Scope.APIKey, Endpoint: job.Codec.Traits().Path, Model: attempt.Model, Class: "summary"},
+		Answer:  tenants.ExchangeAnswer{Provider: proxysettings.ProviderOf(job.Codec)},
+		Tokens:  tenants.ExchangeTokens{Input: usage.Input, CacheRead: usage.CacheRead, CacheWrite: usage.CacheWrite, Output: usage.Output},
+		Cost:    tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD},
 	}))
 }

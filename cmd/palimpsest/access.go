@@ -63,7 +63,7 @@ func newSignOn(b base, people *identity.Service) *signon.Service {
 	b.OnClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
 		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Logins: people, Throttle: people.Throttle(), Client: client,
-		PublicURL: b.Reachable(), AllowHTTP: b.Config.AllowPrivateUpstreams, Now: b.Now,
+		PublicURL: b.Reachable(), AllowHTTP: b.Config.Serving.AllowPrivateUpstreams, Now: b.Now,
 	})
 }
 
@@ -78,7 +78,7 @@ func newPasskeys(b base, people *identity.Service) *passkey.Service {
 func newCredentials(b base, keys *identity.Keys, provider *upstream.Client) *credentials.Service {
 	return credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: b.db.APIKeys, ProviderKeyStore: b.db.ProviderKeys}, Issuer: keys, Vault: b.vault, Upstream: provider,
-		Defaults: b.Defaults(), AllowPrivate: b.Config.AllowPrivateUpstreams, Now: b.Now,
+		Defaults: b.Defaults(), AllowPrivate: b.Config.Serving.AllowPrivateUpstreams, Now: b.Now,
 	})
 }
 
@@ -111,7 +111,7 @@ func (a admittingKeys) Authenticate(ctx context.Context, secret string) (tenants
 // visitor returns who everyone is in a public demo: someone who sees what the person in Config.Visited sees, and
 // may change nothing. It returns nil if this is not a public demo.
 func (p product) visitor() func(context.Context) (tenants.Principal, error) {
-	if p.Config.Visited == "" {
+	if p.Config.Demos.Visited == "" {
 		return nil
 	}
 	var (
@@ -124,7 +124,7 @@ func (p product) visitor() func(context.Context) (tenants.Principal, error) {
 		if found != nil {
 			return *found, nil
 		}
-		user, _, err := p.db.Accounts.UserByEmail(ctx, p.Config.Visited)
+		user, _, err := p.db.Accounts.UserByEmail(ctx, p.Config.Demos.Visited)
 		if err != nil {
 			return tenants.Principal{}, err
 		}

@@ -81,14 +81,14 @@ func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	i := start(t, providerdouble.Config{})
 	w := i.tenant("delay")
 	over, asked := make(chan time.Time), make(chan time.Duration, 1)
-	i.program.Config.DrainDelay = 7 * time.Second
+	i.program.Config.Serving.DrainDelay = 7 * time.Second
 	i.program.after = func(delay time.Duration) <-chan time.Time { asked <- delay; return over }
 	stopped := make(chan struct{})
 	go func() {
 		i.program.stop(context.WithoutCancel(t.Context()))
 		close(stopped)
 	}()
-	if delay := <-asked; delay != i.program.Config.DrainDelay {
+	if delay := <-asked; delay != i.program.Config.Serving.DrainDelay {
 		t.Errorf("it waits for %s", delay)
 	}
 	if is := i.readiness(); is != (readiness{code: http.StatusServiceUnavailable, Status: "draining", Database: "up"}) {
@@ -176,7 +176,7 @@ func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
 			}
 		}
 	}
-	if settings.DefaultConfig().Profiles {
+	if settings.DefaultConfig().Serving.Profiles {
 		t.Error("profiles are on by default")
 	}
 }

@@ -39,7 +39,7 @@ type ahead struct {
 
 // start returns a function that starts the reading without waiting for it.
 func (a ahead) start() func() {
-	if a.Config.DatabaseURL == "" || !a.Config.Role.Proxies() { // no other replica, or no requests
+	if a.Config.Storage.DatabaseURL == "" || !a.Config.Serving.Role.Proxies() { // no other replica, or no requests
 		return func() {}
 	}
 	wanted := make(chan struct{}, 1)

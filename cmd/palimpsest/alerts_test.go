@@ -29,7 +29,7 @@ func TestReplicasReportNewKeyOnce(t *testing.T) {
 	i := start(t, providerdouble.Config{})
 	w := i.tenant("northbeam")
 	other := &instance{t: t, config: i.config, log: &syncBuffer{}, double: i.double}
-	other.config.DataDir = t.TempDir()
+	other.config.Storage.DataDir = t.TempDir()
 	other.boot()
 
 	form := url.Values{"kind": {"webhook"}, "name": {"on call"}, "url": {receiver.URL}, "rules": {string(tenants.AlertAccess)}, "on": {"yes"}}

@@ -115,10 +115,10 @@ type opened struct {
 
 // make writes a backup.
 func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, withKey, leaveObjects bool) error {
-	if _, err := os.Stat(filepath.Join(b.config.DataDir, "postgres")); b.config.DatabaseURL == "" && err != nil {
+	if _, err := os.Stat(filepath.Join(b.config.Storage.DataDir, "postgres")); b.config.Storage.DatabaseURL == "" && err != nil {
 		return errNothing
 	}
-	safe, secret, err := existingVault(b.config.DataDir, b.config.SecretKey)
+	safe, secret, err := existingVault(b.config.Storage.DataDir, b.config.Storage.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, with
 	if source.OwnerURL, err = b.databases.OwnerURL(ctx); err != nil {
 		return err
 	}
-	if b.config.BlobURL != "" {
-		if source.Bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
+	if b.config.Storage.BlobURL != "" {
+		if source.Bucket, err = blob.Open(ctx, b.config.Storage.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
@@ -193,7 +193,7 @@ func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 // open reads the manifest of a backup, once the master key or the operator vouches for it.
 func (b backups) open(dir string, trusted trust) (opened, error) {
 	backup := opened{dir: dir}
-	safe, _, err := existingVault(b.config.DataDir, b.config.SecretKey)
+	safe, _, err := existingVault(b.config.Storage.DataDir, b.config.Storage.SecretKey)
 	if errors.Is(err, errNoKey) {
 		var kept string
 		var readErr error
@@ -202,7 +202,7 @@ func (b backups) open(dir string, trusted trust) (opened, error) {
 			return backup, readErr
 		case kept != "" && trusted.key:
 			backup.secret = kept
-			safe, _, err = existingVault(b.config.DataDir, kept)
+			safe, _, err = existingVault(b.config.Storage.DataDir, kept)
 		case kept != "":
 			err = fmt.Errorf("%w; %w", err, errKeyInBackup)
 		}
@@ -230,8 +230,8 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, b
 		return fmt.Errorf("the backup has migration %d, and this program knows %d: use the version that made it, or a newer one", migration, newest)
 	}
 	var target snapshot.Target
-	if b.config.BlobURL != "" {
-		if target.Bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
+	if b.config.Storage.BlobURL != "" {
+		if target.Bucket, err = blob.Open(ctx, b.config.Storage.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
@@ -239,7 +239,7 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, b
 		return err
 	}
 	if backup.secret != "" {
-		if err := os.WriteFile(filepath.Join(b.config.DataDir, "secret.key"), []byte(backup.secret+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.config.Storage.DataDir, "secret.key"), []byte(backup.secret+"\n"), 0o600); err != nil {
 			return fmt.Errorf("write secret key: %w", err)
 		}
 	}

@@ -61,7 +61,7 @@ func newBackedUp(t *testing.T) *backedUp {
 	database := dbtest.New(t).OwnerURL
 	i := startOn(t, database, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = "file://"+t.TempDir(), settings.RoleAPI // passes are the test's own
+	i.config.Storage.BlobURL, i.config.Serving.Role = "file://"+t.TempDir(), settings.RoleAPI // passes are the test's own
 	i.boot()
 	b := &backedUp{tenant: i.tenant("backup"), database: database}
 	b.setPipelinef("ipc:\n  contextWindow: 30000\n")
@@ -119,7 +119,7 @@ func TestRestoredInstallationIsTheSame(t *testing.T) {
 	source := b.config
 	config := source
 	empty := dbtest.Empty(t)
-	config.DatabaseURL, config.DataDir, config.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
+	config.Storage.DatabaseURL, config.Storage.DataDir, config.Storage.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
 	if said, err := runs(t, config, "restore", dir); err != nil || !strings.Contains(said, "Everything is restored") {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}
@@ -153,7 +153,7 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	}
 	empty := dbtest.Empty(t)
 	config := b.config
-	config.DatabaseURL, config.DataDir, config.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
+	config.Storage.DatabaseURL, config.Storage.DataDir, config.Storage.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
 	refused := func(what, says string, config settings.Config, dir string, flags ...string) {
 		t.Helper()
 		if _, err := runs(t, config, append([]string{"restore", "--check", dir}, flags...)...); err == nil && says != "PALIMPSEST_BLOB_URL" {
@@ -167,9 +167,9 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 		}
 	}
 	other := config
-	other.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	other.Storage.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	refused("another master key", "is not that of the backup", other, dir)
-	other.SecretKey = ""
+	other.Storage.SecretKey = ""
 	refused("no master key", "--key-in-backup", other, dir)
 	manifest := read(t, dir, "manifest.json")
 	overwrite(t, dir, "manifest.json", strings.Replace(manifest, `"migration"`, `"roles": ["x; COPY t FROM PROGRAM 'id'"], "migration"`, 1))
@@ -177,7 +177,7 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	refused("a changed manifest", "was changed", config, dir, "--unauthenticated")
 	overwrite(t, dir, "manifest.json", manifest)
 	bare := config
-	bare.BlobURL = ""
+	bare.Storage.BlobURL = ""
 	refused("no bucket", "PALIMPSEST_BLOB_URL", bare, dir)
 	object := strings.Fields(read(t, dir, "objects.sha256"))[1]
 	for name, harm := range map[string]func(content string) string{
@@ -196,11 +196,11 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	refused("an interrupted backup", "no whole backup", config, unfinished)
 
 	// The key from the backup is used if there is no other and the operator says so.
-	config.SecretKey = ""
+	config.Storage.SecretKey = ""
 	if said, err := runs(t, config, "restore", "--key-in-backup", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}
-	if key := read(t, config.DataDir, "secret.key"); key != dbtest.SecretKey+"\n" {
+	if key := read(t, config.Storage.DataDir, "secret.key"); key != dbtest.SecretKey+"\n" {
 		t.Errorf("the key is %q", key)
 	}
 }
@@ -214,7 +214,7 @@ func TestOldBackupIsRestoredIfTheOperatorVouchesForIt(t *testing.T) {
 	if said, err := runs(t, i.config, "backup", dir); err != nil {
 		t.Fatalf("backup: %v\n%s", err, said)
 	}
-	safe, _, err := existingVault(i.config.DataDir, i.config.SecretKey)
+	safe, _, err := existingVault(i.config.Storage.DataDir, i.config.Storage.SecretKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,22 +230,22 @@ func TestOldBackupIsRestoredIfTheOperatorVouchesForIt(t *testing.T) {
 	}
 	empty := dbtest.Empty(t)
 	config := i.config
-	config.DatabaseURL, config.DataDir = empty.OwnerURL, t.TempDir()
+	config.Storage.DatabaseURL, config.Storage.DataDir = empty.OwnerURL, t.TempDir()
 	for _, arguments := range [][]string{{"restore", dir}, {"restore", "--check", dir}} {
 		if _, err := runs(t, config, arguments...); err == nil || !strings.Contains(err.Error(), "--unauthenticated") {
 			t.Errorf("%s: %v", arguments, err)
 		}
 	}
 	other := config
-	other.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	other.Storage.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	if _, err := runs(t, other, "restore", "--unauthenticated", dir); err == nil || !strings.Contains(err.Error(), "is not that of the backup") {
 		t.Errorf("another master key: %v", err)
 	}
 	if said, err := runs(t, config, "restore", "--unauthenticated", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}
-	if is := schema(t, empty.OwnerURL); strings.Contains(is, "intruder") || is != schema(t, i.config.DatabaseURL) {
-		t.Errorf("the schema differs:\n%s", difference(schema(t, i.config.DatabaseURL), is))
+	if is := schema(t, empty.OwnerURL); strings.Contains(is, "intruder") || is != schema(t, i.config.Storage.DatabaseURL) {
+		t.Errorf("the schema differs:\n%s", difference(schema(t, i.config.Storage.DatabaseURL), is))
 	}
 }
 
@@ -253,7 +253,7 @@ func TestOldBackupIsRestoredIfTheOperatorVouchesForIt(t *testing.T) {
 func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBackedUp(t)
-	root, err := url.Parse(b.config.BlobURL)
+	root, err := url.Parse(b.config.Storage.BlobURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,12 +275,12 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	t.Parallel()
 	config := settings.DefaultConfig()
-	config.DataDir = t.TempDir()
+	config.Storage.DataDir = t.TempDir()
 	if _, err := runs(t, config, "backup", filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, errNothing) {
 		t.Errorf("nothing: %v", err)
 	}
 	first := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, providerdouble.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})}
-	first.config.Addr, first.config.AdminAddr, first.config.AllowPrivateUpstreams, first.config.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", true, 0
+	first.config.Serving.Addr, first.config.Serving.AdminAddr, first.config.Serving.AllowPrivateUpstreams, first.config.Serving.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", true, 0
 	first.boot()
 	first.tenant("embedded")
 	dir := filepath.Join(t.TempDir(), "backup")
@@ -316,7 +316,7 @@ func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	}
 	keeper.User = url.UserPassword("keeper", "pass")
 	target := first.config
-	target.DataDir, target.DatabaseURL = t.TempDir(), keeper.String()
+	target.Storage.DataDir, target.Storage.DatabaseURL = t.TempDir(), keeper.String()
 	if said, err := runs(t, target, "restore", "--key-in-backup", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}

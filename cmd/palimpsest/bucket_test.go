@@ -39,7 +39,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	t.Cleanup(bucket.Close)
 	i := start(t, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, settings.RoleAPI // passes are the test's own
+	i.config.Storage.BlobURL, i.config.Serving.Role = "s3://key:secret@originals?endpoint="+bucket.URL, settings.RoleAPI // passes are the test's own
 	i.boot()
 	i.program.sites[0].seams.mover.Segments.Wait = 0
 	w := i.tenant("bucket")
@@ -94,7 +94,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	w.checkOriginals(anthropic.New(), body, ends[len(ends)-1])
 
 	i.shutdown()
-	i.config.Role = settings.RoleAll
+	i.config.Serving.Role = settings.RoleAll
 	i.boot()
 	down.Store(true)
 	session := w.onlySession()

@@ -87,7 +87,7 @@ func TestSecretsAreInNothingThatIsWritten(t *testing.T) {
 	}
 	i.shutdown()
 
-	dump, err := exec.CommandContext(t.Context(), "pg_dump", "--inserts", i.config.DatabaseURL).Output()
+	dump, err := exec.CommandContext(t.Context(), "pg_dump", "--inserts", i.config.Storage.DatabaseURL).Output()
 	if err != nil {
 		t.Fatalf("dump the database: %v", err)
 	}

@@ -83,10 +83,10 @@ func whole(t *testing.T) (settings.Config, *gateway, *mailServer) {
 	bucket := newGateway(t)
 	mails, address := newMailServer(t)
 	config := settings.DefaultConfig()
-	config.DataDir, config.SecretKey = t.TempDir(), dbtest.SecretKey
-	config.DatabaseURL = dbtest.New(t).OwnerURL
-	config.BlobURL, config.RedisURL = bucket.url(), "redis://"+redis
-	config.SMTPURL = "smtp://" + address + "?from=palimpsest@example.com"
+	config.Storage.DataDir, config.Storage.SecretKey = t.TempDir(), dbtest.SecretKey
+	config.Storage.DatabaseURL = dbtest.New(t).OwnerURL
+	config.Storage.BlobURL, config.Storage.RedisURL = bucket.url(), "redis://"+redis
+	config.Accounts.SMTPURL = "smtp://" + address + "?from=palimpsest@example.com"
 	databases := &setup.Database{Inputs: setup.New(config, logs.New(io.Discard, "text"), time.Now)}
 	defer databases.Close()
 	safe, err := config.OpenVault()
@@ -132,15 +132,19 @@ func TestCheckNamesThePartThatFails(t *testing.T) {
 		breaks func(*settings.Config)
 		text   string
 	}{
-		"Data directory": {func(c *settings.Config) { c.DataDir = filepath.Join(fileAt(t), "data") }, "cannot be written to"},
-		"Secret key":     {func(c *settings.Config) { c.SecretKey = masterKey("w") }, "not the one of this database"},
-		"App login":      {func(c *settings.Config) { c.DatabaseAppURL = c.DatabaseURL }, ""},
-		"Worker login":   {func(c *settings.Config) { c.DatabaseWorkerURL = c.DatabaseURL }, ""},
-		"Read replica":   {func(c *settings.Config) { c.DatabaseReadURL = "postgres://reader:hunter2@" + nowhere + "/palimpsest" }, "read replica"},
-		"Blob store":     {func(c *settings.Config) { c.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1) }, "cannot be put"},
-		"Redis":          {func(c *settings.Config) { c.RedisURL = "redis://" + nowhere }, "connection refused"},
+		"Data directory": {func(c *settings.Config) { c.Storage.DataDir = filepath.Join(fileAt(t), "data") }, "cannot be written to"},
+		"Secret key":     {func(c *settings.Config) { c.Storage.SecretKey = masterKey("w") }, "not the one of this database"},
+		"App login":      {func(c *settings.Config) { c.Storage.DatabaseAppURL = c.Storage.DatabaseURL }, ""},
+		"Worker login":   {func(c *settings.Config) { c.Storage.DatabaseWorkerURL = c.Storage.DatabaseURL }, ""},
+		"Read replica": {func(c *settings.Config) {
+			c.Storage.DatabaseReadURL = "postgres://reader:hunter2@" + nowhere + "/palimpsest"
+		}, "read replica"},
+		"Blob store": {func(c *settings.Config) {
+			c.Storage.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1)
+		}, "cannot be put"},
+		"Redis": {func(c *settings.Config) { c.Storage.RedisURL = "redis://" + nowhere }, "connection refused"},
 		"Mail": {func(c *settings.Config) {
-			c.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com"
+			c.Accounts.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com"
 		}, "mail server"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,12 +194,12 @@ func fileAt(t *testing.T) string {
 func TestCheckListsWhatItCouldNotLookAt(t *testing.T) {
 	t.Parallel()
 	config := settings.DefaultConfig()
-	config.DataDir, config.DatabaseURL = t.TempDir(), "postgres://owner:hunter2@"+refusing(t)+"/palimpsest"
+	config.Storage.DataDir, config.Storage.DatabaseURL = t.TempDir(), "postgres://owner:hunter2@"+refusing(t)+"/palimpsest"
 	list, said, hasPassed := checked(t, config)
 	if list["Database"].Status != "fail" || hasPassed || strings.Contains(said, "hunter2") {
 		t.Errorf("%+v in\n%s", list["Database"], said)
 	}
-	if entries, err := os.ReadDir(config.DataDir); err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(config.Storage.DataDir); err != nil || len(entries) > 0 {
 		t.Errorf("it left %v in the data directory, %v", entries, err)
 	}
 }
@@ -204,7 +208,7 @@ func TestCheckComparesTheSchema(t *testing.T) {
 	t.Parallel()
 	config := settings.DefaultConfig()
 	database := dbtest.Empty(t)
-	config.DataDir, config.DatabaseURL, config.SecretKey = t.TempDir(), database.OwnerURL, dbtest.SecretKey
+	config.Storage.DataDir, config.Storage.DatabaseURL, config.Storage.SecretKey = t.TempDir(), database.OwnerURL, dbtest.SecretKey
 	list, _, hasPassed := checked(t, config)
 	if list["Schema"].Status != "warn" || list["Secret key"].Status != "off" || list["App login"].Status == "fail" || !hasPassed {
 		t.Errorf("an empty database: %+v", list)

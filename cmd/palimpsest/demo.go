@@ -62,7 +62,7 @@ func demoCommand(load func() (settings.Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return demoPlace{dir: demoConfig(config).DataDir}.remove(command.Context())
+			return demoPlace{dir: demoConfig(config).Storage.DataDir}.remove(command.Context())
 		},
 	})
 	return command
@@ -72,15 +72,15 @@ func demoCommand(load func() (settings.Config, error)) *cobra.Command {
 // nothing else with the installation.
 func demoConfig(of settings.Config) settings.Config {
 	config := settings.DefaultConfig()
-	config.Addr, config.AdminAddr, config.PublicURL, config.LogFormat = of.Addr, of.AdminAddr, of.PublicURL, of.LogFormat
-	config.DataDir = filepath.Join(of.DataDir, demoDir)
-	if config.PublicDemo = of.PublicDemo; config.PublicDemo != "" {
-		config.PublicURL = config.PublicDemo
+	config.Serving.Addr, config.Serving.AdminAddr, config.Serving.PublicURL, config.Serving.LogFormat = of.Serving.Addr, of.Serving.AdminAddr, of.Serving.PublicURL, of.Serving.LogFormat
+	config.Storage.DataDir = filepath.Join(of.Storage.DataDir, demoDir)
+	if config.Demos.PublicDemo = of.Demos.PublicDemo; config.Demos.PublicDemo != "" {
+		config.Serving.PublicURL = config.Demos.PublicDemo
 	}
-	config.TrustedProxies = of.TrustedProxies
-	config.AllowPrivateUpstreams = true // the provider double is on this machine
-	config.SignUp.Open = identity.OpenToInvited
-	config.DrainTimeout, config.DrainDelay = 5*time.Second, 0
+	config.Serving.TrustedProxies = of.Serving.TrustedProxies
+	config.Serving.AllowPrivateUpstreams = true // the provider double is on this machine
+	config.Accounts.SignUp.Open = identity.OpenToInvited
+	config.Serving.DrainTimeout, config.Serving.DrainDelay = 5*time.Second, 0
 	return config
 }
 
@@ -88,12 +88,12 @@ func demoConfig(of settings.Config) settings.Config {
 func runDemo(ctx context.Context, config settings.Config, days int, out io.Writer) (err error) {
 	// Reserve the address first: it may be taken, which should fail before a minute's work, and the
 	// provider double must not use it.
-	held, err := listen(ctx, "PALIMPSEST_ADDR", config.Addr)
+	held, err := listen(ctx, "PALIMPSEST_ADDR", config.Serving.Addr)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Close() }() // a second Close where the demo runs
-	place := demoPlace{dir: config.DataDir}
+	place := demoPlace{dir: config.Storage.DataDir}
 	state, err := place.open(ctx)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func runDemo(ctx context.Context, config settings.Config, days int, out io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	config.DatabaseURL = owner
+	config.Storage.DatabaseURL = owner
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return err
@@ -131,15 +131,15 @@ func runDemo(ctx context.Context, config settings.Config, days int, out io.Write
 		fmt.Fprintf(out, "%d sessions and %d single calls, %d requests in all, in %s.\n", made.Sessions, made.Single, made.Exchanges, time.Since(began).Round(time.Second))
 	}
 	provider.Withdraw()
-	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
-	if config.PublicDemo != "" {
-		config.Demo, config.Visited = "This is a demo to look at: everything in it was made up, and nothing can be changed.", state.Made.Email
+	config.Demos.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
+	if config.Demos.PublicDemo != "" {
+		config.Demos.Demo, config.Demos.Visited = "This is a demo to look at: everything in it was made up, and nothing can be changed.", state.Made.Email
 	}
 	if err := held.Close(); err != nil {
 		return fmt.Errorf("release the demo's address: %w", err)
 	}
 	return runProgram(ctx, config, func(p *program) {
-		if config.Visited != "" {
+		if config.Demos.Visited != "" {
 			fmt.Fprintf(out, "\nThe demo runs at %s\nAnyone may look at it without a login, and no one can change anything.\n\n", p.Reachable())
 			return
 		}
@@ -151,10 +151,10 @@ func runDemo(ctx context.Context, config settings.Config, days int, out io.Write
 // fillDemo fills the demo's database through a temporary program.
 func fillDemo(ctx context.Context, config settings.Config, filling demo.Config) (made demo.Made, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // whole prompts become garbage with every request
-	if _, err := migrations.Up(ctx, config.DatabaseURL); err != nil {
+	if _, err := migrations.Up(ctx, config.Storage.DatabaseURL); err != nil {
 		return demo.Made{}, err
 	}
-	if filling.Database, err = demo.OpenDatabaseClock(ctx, config.DatabaseURL); err != nil {
+	if filling.Database, err = demo.OpenDatabaseClock(ctx, config.Storage.DatabaseURL); err != nil {
 		return demo.Made{}, err
 	}
 	defer func() {
@@ -162,8 +162,8 @@ func fillDemo(ctx context.Context, config settings.Config, filling demo.Config) 
 			err = closing
 		}
 	}()
-	config.Addr, config.AdminAddr, config.PublicURL, config.Role = "127.0.0.1:0", "", "", settings.RoleAPI // nothing answers at the public URL yet
-	config.SignUp.Open = identity.OpenToAll
+	config.Serving.Addr, config.Serving.AdminAddr, config.Serving.PublicURL, config.Serving.Role = "127.0.0.1:0", "", "", settings.RoleAPI // nothing answers at the public URL yet
+	config.Accounts.SignUp.Open = identity.OpenToAll
 	log := logs.NewWarnings(os.Stderr)
 	filling.Clock.Set(filling.Until.Add(-time.Duration(filling.Days+1) * 24 * time.Hour))
 	program, err := newProgramAt(ctx, config, log, filling.Clock.Now)

@@ -30,7 +30,7 @@ func TestDemoWhoseAddressIsTakenIsNotMade(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = taken.Close() })
 	config := settings.DefaultConfig()
-	config.Addr, config.DataDir = taken.Addr().String(), t.TempDir()
+	config.Serving.Addr, config.Storage.DataDir = taken.Addr().String(), t.TempDir()
 	command := demoCommand(func() (settings.Config, error) { return config, nil })
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs([]string{})
@@ -38,7 +38,7 @@ func TestDemoWhoseAddressIsTakenIsNotMade(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "PALIMPSEST_ADDR: listen tcp") || !strings.Contains(err.Error(), "set another address") {
 		t.Errorf("error %v", err)
 	}
-	if made, err := os.ReadDir(config.DataDir); err != nil || len(made) > 0 {
+	if made, err := os.ReadDir(config.Storage.DataDir); err != nil || len(made) > 0 {
 		t.Errorf("it left %v, %v", made, err)
 	}
 }

@@ -78,7 +78,7 @@ func TestRequestsWithoutAKeyGoToTheirHost(t *testing.T) {
 		"b.example.com": a, "elsewhere.example.com": a, "127.0.0.1:8080": a,
 	} {
 		if found(all, asking(t, host, "", "")) != want {
-			t.Errorf("%s is not answered by %s", host, want.Config.Host)
+			t.Errorf("%s is not answered by %s", host, want.Config.Storage.Host)
 		}
 	}
 	if found(all, asking(t, "b.example.com:8443", "X-Api-Key", "sk-someone-else")) != b {

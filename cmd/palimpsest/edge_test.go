@@ -365,7 +365,7 @@ func TestDatabaseThatIsGoneStopsNoRequest(t *testing.T) {
 		t.Errorf("a history that only the database could know has session %q, another one %q", assumed, before)
 	}
 	i.allowConnections(true)
-	database, err := pgx.Connect(t.Context(), i.config.DatabaseURL)
+	database, err := pgx.Connect(t.Context(), i.config.Storage.DatabaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestDatabaseThatIsGoneStopsNoRequest(t *testing.T) {
 // allowConnections closes the program's database to everybody, or opens it again.
 func (i *instance) allowConnections(allow bool) {
 	i.t.Helper()
-	config, err := pgx.ParseConfig(i.config.DatabaseURL)
+	config, err := pgx.ParseConfig(i.config.Storage.DatabaseURL)
 	if err != nil {
 		i.t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestBackupsKeepAnErasureAsTheDocsSay(t *testing.T) {
 	}
 	for _, when := range []string{"after", "before"} {
 		i.shutdown()
-		i.config.DatabaseURL, i.config.DataDir = dbtest.Empty(t).OwnerURL, t.TempDir()
+		i.config.Storage.DatabaseURL, i.config.Storage.DataDir = dbtest.Empty(t).OwnerURL, t.TempDir()
 		if said, err := runs(t, i.config, "restore", dirs[when]); err != nil {
 			t.Fatalf("restore: %v\n%s", err, said)
 		}
@@ -93,7 +93,7 @@ func TestErasedEndUserDoesNotComeBackFromAKilledProcess(t *testing.T) {
 	other := &child{t: t, binary: killed.binary, dir: t.TempDir(), databaseURL: database.OwnerURL}
 	killed.start()
 	w := &tenant{instance: &instance{t: t, double: &providertest.Server{URL: provider.URL}}}
-	w.config.DatabaseURL = database.OwnerURL
+	w.config.Storage.DatabaseURL = database.OwnerURL
 	killed.adopt(w)
 	w.join("erased")
 	var created struct{ Secret string }

@@ -22,8 +22,8 @@ func newAlerts(b base) (*alerts.Service, error) {
 		Store: alerts.Store{Alerts: b.db.Alerts, Keys: b.db.APIKeys, Budgets: b.db.Data.Budgets, Spend: b.db.Data.Spend, UsageReader: b.db.Usage, Workspaces: b.db.Workspaces, Transactor: b.db}, Sealer: b.vault, Queue: b.work, Mailer: keptMails{b.db}, Health: b.health.parts.LatestChecks,
 		Guard: b.Guard, PublicURL: b.Reachable(), Log: b.Log, Now: b.Now,
 	}
-	if b.Config.SMTPURL != "" {
-		sender, err := mail.NewSMTP(b.Config.SMTPURL, b.Config.MailFrom, nil)
+	if b.Config.Accounts.SMTPURL != "" {
+		sender, err := mail.NewSMTP(b.Config.Accounts.SMTPURL, b.Config.Accounts.MailFrom, nil)
 		if err != nil {
 			return nil, fmt.Errorf("SMTP_URL: %w", err)
 		}
@@ -52,15 +52,15 @@ var (
 // newOutbox schedules the sending of mails in the background. Without a mail server it keeps the mails, and
 // returns a function that reads them, newest first.
 func newOutbox(b base, people *identity.Service) (func(context.Context) ([]tenants.WaitingMail, error), error) {
-	people.SetMails(identity.Mails{PublicURL: b.Reachable(), RequireVerified: b.Config.RequireVerifiedEmail})
+	people.SetMails(identity.Mails{PublicURL: b.Reachable(), RequireVerified: b.Config.Accounts.RequireVerifiedEmail})
 	config := mail.Config{Store: b.db.Mail, Answer: people.AnswerRequests, Observe: b.metrics.Mailed, Log: b.Log, Now: b.Now}
-	if b.Config.SMTPURL == "" {
+	if b.Config.Accounts.SMTPURL == "" {
 		config.ReadAt = b.MailsAt
 		kept := mail.NewOutbox(config)
 		b.work.Every("mail", mail.Every, mail.Timeout, kept.Pass)
 		return kept.Kept, nil
 	}
-	sender, err := mail.NewSMTP(b.Config.SMTPURL, b.Config.MailFrom, nil)
+	sender, err := mail.NewSMTP(b.Config.Accounts.SMTPURL, b.Config.Accounts.MailFrom, nil)
 	if err != nil {
 		return nil, fmt.Errorf("SMTP_URL: %w", err)
 	}

@@ -31,7 +31,7 @@ func TestMasterKeyIsKnownAndChangedBeforeThereIsADataKey(t *testing.T) {
 	t.Parallel()
 	config := settings.DefaultConfig()
 	database := dbtest.Empty(t)
-	config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
+	config.Storage.DatabaseURL, config.Storage.DataDir = database.OwnerURL, t.TempDir()
 	for _, step := range []struct{ keys, want string }{
 		{masterKey("a"), "need the first master key only"},
 		{masterKey("b"), notOfThis},
@@ -42,7 +42,7 @@ func TestMasterKeyIsKnownAndChangedBeforeThereIsADataKey(t *testing.T) {
 		{masterKey("b"), "need the first master key only"},
 	} {
 		command := vaultCommand(func() (settings.Config, error) {
-			config.SecretKey = step.keys
+			config.Storage.SecretKey = step.keys
 			return config, nil
 		})
 		var out bytes.Buffer

@@ -154,7 +154,7 @@ func TestReplicaThatStartsBeforeAnOutageKnowsCompactedSessions(t *testing.T) {
 	r.waitRecorded(database)
 
 	started := &instance{t: t, config: r.config, log: &syncBuffer{}, double: r.double}
-	started.config.DataDir = t.TempDir()
+	started.config.Storage.DataDir = t.TempDir()
 	started.boot()
 	fresh := started.program.addr()
 	r.programs = append(r.programs, started.program)

@@ -109,7 +109,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	bucket := newGateway(t)
 	i := start(t, providerdouble.Config{})
 	i.shutdown()
-	i.config.BlobURL, i.config.Role = bucket.url(), settings.RoleAPI // passes are the test's own
+	i.config.Storage.BlobURL, i.config.Serving.Role = bucket.url(), settings.RoleAPI // passes are the test's own
 	i.boot()
 	operator, other := i.tenant("operator"), i.tenant("member")
 	var s script
@@ -128,7 +128,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 		}
 	}
 	i.shutdown()
-	i.config.Role = settings.RoleAll
+	i.config.Serving.Role = settings.RoleAll
 	i.boot()
 
 	isUp := func(up bool) {

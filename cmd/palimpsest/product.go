@@ -45,7 +45,7 @@ type product struct {
 
 // serve adds the JSON API and the dashboard to e, according to the process's role.
 func (p product) serve(e *echo.Echo) {
-	if p.Config.Role == settings.RoleWorker {
+	if p.Config.Serving.Role == settings.RoleWorker {
 		return
 	}
 	credentials, invitations := newCredentials(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.Reachable())
@@ -70,11 +70,11 @@ func (p product) serve(e *echo.Echo) {
 		Version:        version(), Log: p.Log, Now: p.Now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
-	if !p.Config.Role.Shows() {
+	if !p.Config.Serving.Role.Shows() {
 		return
 	}
 	web.New(web.Config{
-		PublicURL: p.Reachable(), Defaults: p.Defaults(), Codecs: formats.ByFormat(), Log: p.Log, Now: p.Now, Contact: p.Config.OperatorContact, Demo: p.Config.Demo, PublicDemo: p.Config.PublicDemo,
+		PublicURL: p.Reachable(), Defaults: p.Defaults(), Codecs: formats.ByFormat(), Log: p.Log, Now: p.Now, Contact: p.Config.Accounts.OperatorContact, Demo: p.Config.Demos.Demo, PublicDemo: p.Config.Demos.PublicDemo,
 		MailToken: p.MailToken, Version: version(),
 	}, web.Deps{
 		People: web.People{

@@ -55,10 +55,10 @@ func startOn(t testing.TB, databaseURL string, double providerdouble.Config) *in
 		double.Count = counter(t).Count
 	}
 	config := settings.DefaultConfig()
-	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
-	config.DatabaseURL, config.DataDir = databaseURL, t.TempDir()
-	config.SecretKey = dbtest.SecretKey
-	config.AllowPrivateUpstreams, config.DrainDelay = true, 0
+	config.Serving.Addr, config.Serving.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
+	config.Storage.DatabaseURL, config.Storage.DataDir = databaseURL, t.TempDir()
+	config.Storage.SecretKey = dbtest.SecretKey
+	config.Serving.AllowPrivateUpstreams, config.Serving.DrainDelay = true, 0
 	i := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, double)}
 	i.boot()
 	return i

@@ -59,7 +59,7 @@ type proxying struct {
 // openProxying creates the parts for prompts, answers and records, and starts their background work.
 // recorded counts exchanges that have become durable.
 func openProxying(b base, of stored, recorded *tally) (proxying, error) {
-	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.Config.Pipe, b.Config.AllowPrivateUpstreams)
+	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.Config.Pipe, b.Config.Serving.AllowPrivateUpstreams)
 	if err != nil {
 		return proxying{}, err
 	}
@@ -144,7 +144,7 @@ func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPEx
 // bounded sets the proxy's limits on incoming requests.
 func bounded(config settings.Config, proxy *api.Server) *api.Server {
 	proxy.Concurrency = api.NewConcurrency(config.WorkspaceConcurrency)
-	proxy.RequireVerified, proxy.Contact = config.RequireVerifiedEmail, config.OperatorContact
+	proxy.RequireVerified, proxy.Contact = config.Accounts.RequireVerifiedEmail, config.Accounts.OperatorContact
 	return proxy
 }
 
@@ -171,7 +171,7 @@ func startRecorder(b base, of stored, recorded *tally, released func(ctx context
 // one process.
 func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 	lanes.Heed(b.health.outage)
-	if b.Config.DatabaseURL == "" {
+	if b.Config.Storage.DatabaseURL == "" {
 		return
 	}
 	announcer := session.NewAnnouncer(sessions.Announce, b.health.outage, b.metrics.Unannounced)
@@ -218,5 +218,5 @@ func followCatalog(b base, models *tokens.Models) {
 	if of.Place == "" {
 		return
 	}
-	b.OnClose(catalog.Source{Place: of.Place, Key: of.Key, Kept: filepath.Join(b.Config.DataDir, "catalog.json"), Models: models, Log: b.Log}.Start())
+	b.OnClose(catalog.Source{Place: of.Place, Key: of.Key, Kept: filepath.Join(b.Config.Storage.DataDir, "catalog.json"), Models: models, Log: b.Log}.Start())
 }

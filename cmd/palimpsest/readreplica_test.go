@@ -19,7 +19,7 @@ func TestPagesReadFromTheReplica(t *testing.T) {
 	pair := dbtest.NewPair(t)
 	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	i.shutdown()
-	i.config.DatabaseReadURL = pair.ReplicaURL
+	i.config.Storage.DatabaseReadURL = pair.ReplicaURL
 	i.boot()
 	w := i.tenant("reader")
 	database, err := pgxpool.New(t.Context(), pair.OwnerURL)

@@ -36,7 +36,7 @@ func startReplicas(t *testing.T, database string, count int) *replicas {
 	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}, programs: []*program{first.program}}
 	for range count - 1 {
 		other := &instance{t: t, config: first.config, log: &syncBuffer{}, double: first.double}
-		other.config.DataDir = t.TempDir()
+		other.config.Storage.DataDir = t.TempDir()
 		other.boot()
 		r.addresses, r.programs = append(r.addresses, other.program.addr()), append(r.programs, other.program)
 	}

@@ -57,8 +57,8 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 		var out bytes.Buffer
 		command := vaultCommand(func() (settings.Config, error) {
 			config := settings.DefaultConfig()
-			config.DatabaseURL, config.DataDir = database.OwnerURL, t.TempDir()
-			config.SecretKey = base64.StdEncoding.EncodeToString(newer) + "," + base64.StdEncoding.EncodeToString(older)
+			config.Storage.DatabaseURL, config.Storage.DataDir = database.OwnerURL, t.TempDir()
+			config.Storage.SecretKey = base64.StdEncoding.EncodeToString(newer) + "," + base64.StdEncoding.EncodeToString(older)
 			return config, nil
 		})
 		command.SetArgs([]string{"reseal"})

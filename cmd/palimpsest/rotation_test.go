@@ -99,13 +99,13 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 	fulltest.Turn(t, 3)
 	i := start(t, providerdouble.Config{})
 	w := i.tenant("rotated")
-	older, newer := i.config.SecretKey, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("n"), 32))
+	older, newer := i.config.Storage.SecretKey, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("n"), 32))
 	var address atomic.Value
 	address.Store(i.program.addr())
 	clients := flow(t, w.key, func() string { text, _ := address.Load().(string); return text })
 	next := func(secrets string) {
 		before := i.program
-		i.config.SecretKey = secrets
+		i.config.Storage.SecretKey = secrets
 		i.boot()
 		address.Store(i.program.addr())
 		clients.more()
@@ -131,7 +131,7 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 		out.Reset()
 		command := vaultCommand(func() (settings.Config, error) {
 			config := i.config
-			config.SecretKey = secrets
+			config.Storage.SecretKey = secrets
 			return config, nil
 		})
 		command.SetArgs([]string{"reseal"})

@@ -40,10 +40,10 @@ func serveCommand(load func() (settings.Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if config.Role, err = settings.RoleOf(role); err != nil {
+			if config.Serving.Role, err = settings.RoleOf(role); err != nil {
 				return err
 			}
-			if install && config.DatabaseURL == "" && len(config.Databases) == 0 {
+			if install && config.Storage.DatabaseURL == "" && len(config.Storage.Databases) == 0 {
 				if err := localdb.Install(command.Context(), os.Getenv("PATH"), command.ErrOrStderr()); err != nil {
 					return err
 				}
@@ -63,7 +63,7 @@ func serveCommand(load func() (settings.Config, error)) *cobra.Command {
 // runProgram runs the product until the context ends or the product fails. It calls greet once the product
 // is up.
 func runProgram(ctx context.Context, config settings.Config, greet func(*program)) error {
-	log := logs.New(os.Stderr, config.LogFormat)
+	log := logs.New(os.Stderr, config.Serving.LogFormat)
 	program, err := newProgram(ctx, config, log)
 	if ctx.Err() != nil && err != nil {
 		log.Info("stopped before it was up")
@@ -75,7 +75,7 @@ func runProgram(ctx context.Context, config settings.Config, greet func(*program
 	greet(program)
 	select {
 	case <-ctx.Done():
-		log.Info("draining", "timeout", config.DrainTimeout)
+		log.Info("draining", "timeout", config.Serving.DrainTimeout)
 	case err = <-program.servers.failed:
 	}
 	program.stop(context.WithoutCancel(ctx))
@@ -127,10 +127,10 @@ func newProgramAt(ctx context.Context, config settings.Config, log *slog.Logger,
 			p.close()
 		}
 	}()
-	if config.SMTPURL == "" && (config.DatabaseURL == "" && len(config.Databases) == 0 || config.Demo != "") {
+	if config.Accounts.SMTPURL == "" && (config.Storage.DatabaseURL == "" && len(config.Storage.Databases) == 0 || config.Demos.Demo != "") {
 		p.MailToken = rand.Text()
 	}
-	listener, err := p.servers.listen(ctx, "PALIMPSEST_ADDR", config.Addr)
+	listener, err := p.servers.listen(ctx, "PALIMPSEST_ADDR", config.Serving.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -144,15 +144,15 @@ func newProgramAt(ctx context.Context, config settings.Config, log *slog.Logger,
 	if err := p.openSites(ctx); err != nil {
 		return nil, err
 	}
-	if config.AdminAddr != "" {
-		admin, err := p.servers.listen(ctx, "PALIMPSEST_ADMIN_ADDR", config.AdminAddr)
+	if config.Serving.AdminAddr != "" {
+		admin, err := p.servers.listen(ctx, "PALIMPSEST_ADMIN_ADDR", config.Serving.AdminAddr)
 		if err != nil {
 			return nil, err
 		}
-		p.admin = p.servers.serve(admin, adminHandler(p.ready, p.registry, config.Profiles))
+		p.admin = p.servers.serve(admin, adminHandler(p.ready, p.registry, config.Serving.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
-	trusted, err := settings.ReadNetworks(config.TrustedProxies)
+	trusted, err := settings.ReadNetworks(config.Serving.TrustedProxies)
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
@@ -173,9 +173,9 @@ func newProgramAt(ctx context.Context, config settings.Config, log *slog.Logger,
 func (p *program) stop(ctx context.Context) {
 	p.once.Do(func() {
 		p.draining.Store(true)
-		if p.admin != nil && p.Config.DrainDelay > 0 { // without an admin server no one can ask whether it is ready
-			p.Log.Info("not ready", "delay", p.Config.DrainDelay)
-			<-p.after(p.Config.DrainDelay)
+		if p.admin != nil && p.Config.Serving.DrainDelay > 0 { // without an admin server no one can ask whether it is ready
+			p.Log.Info("not ready", "delay", p.Config.Serving.DrainDelay)
+			<-p.after(p.Config.Serving.DrainDelay)
 		}
 		ctx, cancel := context.WithTimeout(ctx, p.Longest)
 		defer cancel()

@@ -57,7 +57,7 @@ func TestStartThatFailsByItselfIsAnError(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	command := serveCommand(func() (settings.Config, error) {
 		config := settings.DefaultConfig()
-		config.Addr = taken.Addr().String()
+		config.Serving.Addr = taken.Addr().String()
 		return config, nil
 	})
 	command.SetArgs([]string{})

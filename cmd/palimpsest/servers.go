@@ -100,7 +100,7 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 // the address that the last of them names. Without trusted networks it ignores X-Forwarded-For, because
 // anyone can write that header.
 func clientAddress(c settings.Config) echo.IPExtractor {
-	trusted, err := settings.ReadNetworks(c.TrustedProxies)
+	trusted, err := settings.ReadNetworks(c.Serving.TrustedProxies)
 	if err != nil || len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}

@@ -30,10 +30,10 @@ type site struct {
 
 // registered returns the registerer of a site's metrics. With several sites, it adds a label.
 func (s *site) registered(registry prometheus.Registerer) prometheus.Registerer {
-	if s.Config.Host == "" {
+	if s.Config.Storage.Host == "" {
 		return registry
 	}
-	return prometheus.WrapRegistererWith(prometheus.Labels{"database": s.Config.Host}, registry)
+	return prometheus.WrapRegistererWith(prometheus.Labels{"database": s.Config.Storage.Host}, registry)
 }
 
 // sites are the sites of a process, at least one.
@@ -46,8 +46,8 @@ func (p *program) openSites(ctx context.Context) error {
 	for _, config := range p.Config.Each() {
 		one := &site{Inputs: setup.New(config, p.Log, p.Now)}
 		one.Listening, one.MailToken, one.Guard = p.Listening, p.MailToken, p.Guard
-		if config.Host != "" {
-			one.Log = p.Log.With("database", config.Host)
+		if config.Storage.Host != "" {
+			one.Log = p.Log.With("database", config.Storage.Host)
 		}
 		p.sites = append(p.sites, one)
 	}
@@ -98,10 +98,10 @@ func (p *program) openBases(ctx context.Context) ([]base, error) {
 
 // about adds the database's host to an error, if there are several.
 func (s *site) about(err error) error {
-	if s.Config.Host == "" {
+	if s.Config.Storage.Host == "" {
 		return err
 	}
-	return fmt.Errorf("DATABASE_URLS: %s: %w", s.Config.Host, err)
+	return fmt.Errorf("DATABASE_URLS: %s: %w", s.Config.Storage.Host, err)
 }
 
 // begin starts the parts that need the database, now or once it is open: jobs, notices of other replicas,
@@ -168,12 +168,12 @@ func (s sites) close() {
 // fields returns members of a JSON object with the state of each part, by host if there are several
 // databases.
 func (s sites) fields() string {
-	if s[0].Config.Host == "" {
+	if s[0].Config.Storage.Host == "" {
 		return s[0].health.fields()
 	}
 	each := make([]string, len(s))
 	for i, one := range s {
-		each[i] = fmt.Sprintf("%q:{%s}", one.Config.Host, one.health.fields())
+		each[i] = fmt.Sprintf("%q:{%s}", one.Config.Storage.Host, one.health.fields())
 	}
 	return fmt.Sprintf("%q:{%s}", "databases", strings.Join(each, ","))
 }
@@ -188,7 +188,7 @@ func (s sites) handler() http.Handler {
 		found := s.of(request, home)
 		if found != home && isOurs { // a site does not trust another host's name
 			request = request.WithContext(request.Context())
-			request.Host = found.Config.Host
+			request.Host = found.Config.Storage.Host
 		}
 		found.handler.ServeHTTP(w, request)
 	})
@@ -197,7 +197,7 @@ func (s sites) handler() http.Handler {
 // at returns the site of a host, or the first one if the host is not ours.
 func (s sites) at(host string) (home *site, isOurs bool) {
 	for _, one := range s {
-		if one.Config.Host == settings.HostOf(one.Config.PublicURL, host) {
+		if one.Config.Storage.Host == settings.HostOf(one.Config.Serving.PublicURL, host) {
 			return one, true
 		}
 	}

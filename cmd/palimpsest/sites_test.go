@@ -154,7 +154,7 @@ func TestMetricsAndReadinessTellTheDatabasesApart(t *testing.T) {
 	}
 	for _, host := range []string{hostA, hostB} {
 		for _, dir := range []string{spoolDir, journalDir} {
-			if found, err := filepath.Glob(filepath.Join(i.config.DataDir, "databases", host, dir)); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(i.config.Storage.DataDir, "databases", host, dir)); err != nil || len(found) != 1 {
 				t.Errorf("%s has no directory %s of its own", host, dir)
 			}
 		}

@@ -41,9 +41,9 @@ func openStored(ctx context.Context, b base) (stored, error) {
 func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
 	originals := archivedb.New(b.db, keys)
 	var bucket archive.Bucket
-	if b.Config.BlobURL != "" {
+	if b.Config.Storage.BlobURL != "" {
 		var err error
-		if bucket, err = blob.Open(ctx, b.Config.BlobURL); err != nil {
+		if bucket, err = blob.Open(ctx, b.Config.Storage.BlobURL); err != nil {
 			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 		originals = originals.WithBucket(bucket)

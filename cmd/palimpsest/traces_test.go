@@ -174,10 +174,10 @@ func startTraced(t *testing.T, double providerdouble.Config, change func(*settin
 	double.Key = providerKey
 	double.Count = counter(t).Count
 	config := settings.DefaultConfig()
-	config.Addr, config.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
-	config.DatabaseURL, config.DataDir = dbtest.New(t).OwnerURL, t.TempDir()
-	config.SecretKey = dbtest.SecretKey
-	config.AllowPrivateUpstreams, config.DrainDelay = true, 0
+	config.Serving.Addr, config.Serving.AdminAddr = "127.0.0.1:0", "127.0.0.1:0"
+	config.Storage.DatabaseURL, config.Storage.DataDir = dbtest.New(t).OwnerURL, t.TempDir()
+	config.Storage.SecretKey = dbtest.SecretKey
+	config.Serving.AllowPrivateUpstreams, config.Serving.DrainDelay = true, 0
 	change(&config.Traces)
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)

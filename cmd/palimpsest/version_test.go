@@ -62,8 +62,8 @@ func TestDatabaseFlagTakesAURL(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://me:secret@db.example.com/palimpsest"
 	config, err := settings.Config{}.Choose(url)
-	if err != nil || config.DatabaseURL != url {
-		t.Errorf("%q, %v", config.DatabaseURL, err)
+	if err != nil || config.Storage.DatabaseURL != url {
+		t.Errorf("%q, %v", config.Storage.DatabaseURL, err)
 	}
 	if _, err := (settings.Config{Storage: settings.Storage{Databases: []settings.Database{{}}}}).Choose(url); err == nil || !strings.Contains(err.Error(), "DATABASE_URLS") {
 		t.Errorf("beside DATABASE_URLS: %v", err)

@@ -58,7 +58,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 		Readers: base.db.Data, Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.Reachable(),
 		Observe: proxy.Recalled, Log: s.Log, Now: s.Now,
 	})
-	if s.Config.Role.Proxies() {
+	if s.Config.Serving.Role.Proxies() {
 		proxy.Register(e)
 		base.Every(api.RecheckEvery, proxy.Recheck)
 	}

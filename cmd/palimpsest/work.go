@@ -36,7 +36,7 @@ func indexPace() jobs.Interval { return jobs.Interval{Least: 2 * time.Second, Mo
 func newWork(b base) *jobsdb.Runner {
 	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.Log)
 	return jobsdb.New(jobsdb.Config{
-		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.Log, Now: time.Now, Idle: !b.Config.Role.Works(),
+		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.Log, Now: time.Now, Idle: !b.Config.Serving.Role.Works(),
 		ListenURL: b.db.ListenURL(),
 	})
 }
@@ -98,7 +98,7 @@ const partitionsTimeout = 50 * time.Minute
 // newPartitions returns a function that maintains the partitions of exchanges. Their ids use this machine's
 // clock.
 func newPartitions(b base) func(ctx context.Context) error {
-	keeper := partitions.Manager{OwnerURL: b.opening.Owner, Days: b.Config.KeepRequestsDays, Now: time.Now, After: time.After}
+	keeper := partitions.Manager{OwnerURL: b.opening.Owner, Days: b.Config.Storage.KeepRequestsDays, Now: time.Now, After: time.After}
 	return func(ctx context.Context) error {
 		done, err := keeper.Keep(ctx)
 		if len(done.Made)+len(done.Dropped)+len(done.Built) > 0 {

@@ -79,8 +79,8 @@ func TestAnOwnerWithoutOtherRightsKeepsPartitions(t *testing.T) {
 func (b *bundle) checkDropping(t *testing.T) {
 	t.Helper()
 	gone, answered, inSession, late := exchange(b.now), exchange(b.now), exchange(b.now.Add(time.Hour)), exchange(b.now.AddDate(0, 0, 80))
-	answered.Answer = []byte("hash of an original")
-	inSession.Session, inSession.Lane = uuid.UUID{7}, uuid.UUID{8}
+	answered.Answer.Answer = []byte("hash of an original")
+	inSession.Request.Session, inSession.Request.Lane = uuid.UUID{7}, uuid.UUID{8}
 	b.record(t, gone, answered, inSession)
 	for b.now.Before(late.At) {
 		b.keep(t, 90)
@@ -188,8 +188,8 @@ func TestExchangesThatChangeWhileTheyAreCopiedAreKeptAsTheyAre(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	changed, freed := exchange(b.now), exchange(b.now)
-	changed.Answer = []byte("before")
-	freed.Session, freed.Lane = uuid.UUID{7}, uuid.UUID{8}
+	changed.Answer.Answer = []byte("before")
+	freed.Request.Session, freed.Request.Lane = uuid.UUID{7}, uuid.UUID{8}
 	b.record(t, changed, freed)
 	for _, at := range []time.Time{b.now, time.Date(2027, 2, 2, 0, 0, 0, 0, time.UTC), time.Date(2027, 5, 3, 23, 0, 0, 0, time.UTC)} {
 		b.now = at

@@ -66,12 +66,12 @@ func exchange(at time.Time) tenants.Exchange {
 	copy(id[:6], first[:6])
 	return tenants.Exchange{
 		ID: id, At: at,
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			APIKey: uuid.UUID{1}, Endpoint: "/v1/messages", Model: "m", Client: "c",
 			Tags: tenants.Tags{"day": at.Format(time.DateOnly)},
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{Compression: "none"}, ExchangeCost: tenants.ExchangeCost{CostMicroUSD: 10},
+		Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
+		Prompt: tenants.ExchangePrompt{Compression: "none"}, Cost: tenants.ExchangeCost{CostMicroUSD: 10},
 	}
 }
 

@@ -177,10 +177,10 @@ func (b *bench) send(body []byte) *prompt.Prompt {
 	sent := written.Sent()
 	seen := written.Update(b.clock())
 	b.record(seen)
-	written.Lane.Arrived(0, seen.Position)
+	written.Lane.Arrived(0, seen.Messages.Position)
 	b.writer.Answered(sent, wire.Answer{Usage: wire.Usage{Reported: true, Input: 30, CacheRead: written.Exchange.Report.After}})
 	seen = written.Lane.Update(b.scope, written.Exchange.Request.Model, b.clock())
-	seen.Position, seen.Head = sent.Position, sent.Head
+	seen.Messages.Position, seen.Messages.Head = sent.Position, sent.Head
 	b.record(seen)
 	return written
 }

@@ -159,12 +159,12 @@ func (t *task) plan(ctx context.Context) error {
 	if lane, err = t.hold(ctx, outline); err != nil {
 		return err
 	}
-	exchange.NextProjection, exchange.Attempts, exchange.Now = lane.NextNumber(), lane.Attempts(), t.config.Now()
-	exchange.Anchor, exchange.Pins = lane.LastAnchor(exchange.Request.Model), lane.Pins()
-	exchange.Summary, exchange.Inserts = lane.Summary(exchange.Chain), lane.Inserts(exchange.Chain)
-	if projection := lane.Projection(exchange.Chain); projection != nil {
+	exchange.Lane.NextProjection, exchange.Lane.Attempts, exchange.Lane.Now = lane.NextNumber(), lane.Attempts(), t.config.Now()
+	exchange.Lane.Anchor, exchange.Lane.Pins = lane.LastAnchor(exchange.Request.Model), lane.Pins()
+	exchange.Lane.Summary, exchange.Lane.Inserts = lane.Summary(exchange.Conversation.Chain), lane.Inserts(exchange.Conversation.Chain)
+	if projection := lane.Projection(exchange.Conversation.Chain); projection != nil {
 		copied := *projection // the lane goes on
-		exchange.Projection = &copied
+		exchange.Lane.Projection = &copied
 	}
 	lane.Unlock() // so that no request waits for a plan
 

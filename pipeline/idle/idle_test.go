@@ -39,7 +39,7 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 			last := len(bodies) - 1
 			var written *prompt.Prompt
 			for _, body := range bodies[last-5 : last] {
-				if written = b.send(body); written.Exchange.Projection != nil {
+				if written = b.send(body); written.Exchange.Lane.Projection != nil {
 					t.Fatalf("compressed too early: %+v", written.Exchange.Report)
 				}
 				b.pass(10 * time.Second)
@@ -58,7 +58,7 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 				t.Fatalf("planned twice: %+v, want %+v (%v)", written.Lane.Plan().Projection, planned, err)
 			}
 			client := *written.Exchange
-			client.Anchor = written.Lane.LastAnchor(client.Request.Model)
+			client.Lane.Anchor = written.Lane.LastAnchor(client.Request.Model)
 			want, err := b.module.Plan(t.Context(), &client.View)
 			if err != nil || planned.Chain != want.Projection.Chain || !reflect.DeepEqual(planned.Parts, want.Projection.Parts) {
 				t.Errorf("from the archive %d messages in %d parts, from the client %d in %d (%v)",
@@ -68,16 +68,16 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 
 			got := b.send(bodies[last]).Exchange
 
-			if got.Projection == nil || got.Projection.Reason != session.ReasonIdle || !reflect.DeepEqual(got.Projection.Parts, planned.Parts) {
+			if got.Lane.Projection == nil || got.Lane.Projection.Reason != session.ReasonIdle || !reflect.DeepEqual(got.Lane.Projection.Parts, planned.Parts) {
 				t.Errorf("not what was planned: %+v", got.Report)
 			}
-			if share := float64(got.Report.After) / float64(got.Limit); share > 0.575 || got.Report.Compression != pipeline.Epoch {
+			if share := float64(got.Report.After) / float64(got.Limits.Limit); share > 0.575 || got.Report.Compression != pipeline.Epoch {
 				t.Errorf("down to %.3f: %+v", share, got.Report)
 			}
 			if written.Lane.Plan() != nil {
 				t.Error("the plan is still there")
 			}
-			if left, err := b.store.Find(t.Context(), b.scope.Workspace, got.Chain[1:]); err != nil || left.Plan != nil {
+			if left, err := b.store.Find(t.Context(), b.scope.Workspace, got.Conversation.Chain[1:]); err != nil || left.Plan != nil {
 				t.Errorf("in the store, too (%v)", err)
 			}
 		})
@@ -108,10 +108,10 @@ func TestAPlanOutlivesTheProcessThatAskedForIt(t *testing.T) {
 	third.pass(2 * time.Minute)
 	planner := counted(third)
 	got := third.send(last).Exchange
-	if got.Projection == nil || got.Projection.Reason != session.ReasonIdle || got.Plan == nil || planner.calls != 0 {
+	if got.Lane.Projection == nil || got.Lane.Projection.Reason != session.ReasonIdle || got.Lane.Plan == nil || planner.calls != 0 {
 		t.Fatalf("no plan was found: %+v", got.Report)
 	}
-	if !reflect.DeepEqual(got.Projection.Parts, got.Plan.Projection.Parts) {
+	if !reflect.DeepEqual(got.Lane.Projection.Parts, got.Lane.Plan.Projection.Parts) {
 		t.Error("not what was planned")
 	}
 }
@@ -138,7 +138,7 @@ func TestAPlanOfAnotherReplicaIsHeardOf(t *testing.T) {
 	}
 	first.writer.Resolver.PlanChanged(first.laneID(), 1)
 	first.pass(2 * time.Minute)
-	if got := first.send(last).Exchange; got.Plan == nil || got.Projection == nil || got.Projection.Reason != session.ReasonIdle {
+	if got := first.send(last).Exchange; got.Lane.Plan == nil || got.Lane.Projection == nil || got.Lane.Projection.Reason != session.ReasonIdle {
 		t.Errorf("no plan was found: %+v", got.Report)
 	}
 }

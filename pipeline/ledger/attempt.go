@@ -57,10 +57,10 @@ func (l *Ledger) addAttempt(place Place, text string) {
 
 // discards returns the command of a call that reverts changes of files, or "".
 func discards(call *Call) string {
-	if call.runner != "" || !strings.Contains(call.key, "git ") {
+	if call.line.runner != "" || !strings.Contains(call.line.key, "git ") {
 		return ""
 	}
-	for command := range strings.SplitSeq(call.key, "; ") {
+	for command := range strings.SplitSeq(call.line.key, "; ") {
 		words := strings.Fields(command)
 		if len(words) < 3 || words[0] != "git" {
 			continue
@@ -121,10 +121,10 @@ func (l *Ledger) addOutcome(place Place, call *Made) {
 	}
 	e := Error{
 		Place: place, Tool: strings.Clone(call.Tool), Subject: oneLine(call.Argument, subjectCharacters),
-		Excerpt: excerpt(&call.Call, call.Result), Solved: Never, key: call.subject(l), likeness: strings.Clone(call.likeness),
-		checks: call.checks,
+		Excerpt: excerpt(&call.Call, call.Result), Solved: Never, key: call.subject(l), likeness: strings.Clone(call.line.likeness),
+		checks: call.line.checks,
 	}
-	if len(e.checks) > 0 && !call.piped {
+	if len(e.checks) > 0 && !call.line.piped {
 		e.tests, e.packages = failingTests(call.Result.Text)
 	}
 	l.addError(e)
@@ -170,20 +170,20 @@ func anyOpen(errors []Error) bool {
 }
 
 // passed returns the checks that have passed if the call has succeeded.
-func (c *Call) passed() []check { return c.checks[len(c.checks)-c.passes:] }
+func (c *Call) passed() []check { return c.line.checks[len(c.line.checks)-c.line.passes:] }
 
 // subject names the thing that must succeed: the checks, the command without unimportant parts, the
 // file and whether it is read or changed, or the tool and its argument.
 func (c *Call) subject(l *Ledger) string {
 	switch {
-	case len(c.checks) > 0:
-		names := make([]string, len(c.checks))
-		for i := range c.checks {
-			names[i] = c.checks[i].identity()
+	case len(c.line.checks) > 0:
+		names := make([]string, len(c.line.checks))
+		for i := range c.line.checks {
+			names[i] = c.line.checks[i].identity()
 		}
 		return oneLine(strings.Join(names, "; "), 4*subjectCharacters)
 	case c.Command != "":
-		return "run " + oneLine(c.key, 4*subjectCharacters)
+		return "run " + oneLine(c.line.key, 4*subjectCharacters)
 	case len(c.Writes)+len(c.Deletes) > 0:
 		return "write " + l.canonical(slices.Concat(c.Writes, c.Deletes)[0])
 	case len(c.Reads) > 0:
@@ -212,7 +212,7 @@ func (c *Call) solves(key string, touched []string, e *Error) bool {
 			return true
 		}
 	}
-	return len(e.checks) == 0 && settles(c.likeness, e.likeness)
+	return len(e.checks) == 0 && settles(c.line.likeness, e.likeness)
 }
 
 // pass notes checks that have passed, and reports whether all failed ones have passed.

@@ -33,7 +33,7 @@ type Call struct {
 	asks    bool // puts questions to the person
 	current bool // edits the file that the editor has open
 
-	commandLine // of Command
+	line commandLine // of Command
 }
 
 // commandLine is the parsed form of a shell command.
@@ -54,10 +54,10 @@ type commandLine struct {
 }
 
 // Runner returns the test or build tool that the command runs, with its subcommand; "" if absent.
-func (c *Call) Runner() string { return c.runner }
+func (c *Call) Runner() string { return c.line.runner }
 
 // Plain returns the command without parts that don't change its outcome.
-func (c *Call) Plain() string { return c.key }
+func (c *Call) Plain() string { return c.line.key }
 
 // verb is the action of a tool.
 type verb int
@@ -229,7 +229,7 @@ func (c *Call) run(command string) {
 	script := readShell(command)
 	c.Reads, c.Writes, c.Deletes = script.reads, script.writes, script.deletes
 	c.Content = script.content
-	c.commandLine = commandLine{
+	c.line = commandLine{
 		steps: script.steps, key: script.key(), runner: script.runner, likeness: script.likeness,
 		checks: script.checks, passes: script.passes, acts: script.acts, probes: script.probes, piped: script.piped,
 	}

@@ -275,7 +275,7 @@ func (l *Ledger) addCall(place Place, call *Made) {
 		}
 	}
 	// A line of several commands may fail after some of them have succeeded.
-	if !failed || call.steps > 1 {
+	if !failed || call.line.steps > 1 {
 		l.addFiles(place, &call.Call)
 	}
 	l.addOutcome(place, call)

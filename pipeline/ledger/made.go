@@ -17,7 +17,7 @@ type Made struct {
 // and names no file to read.
 func (m *Made) Looks() bool {
 	if m.Command != "" {
-		return !m.acts && len(m.Reads) == 0
+		return !m.line.acts && len(m.Reads) == 0
 	}
 	return m.does == searches
 }

@@ -41,9 +41,9 @@ func Failed(result *conversation.Block) bool {
 // output counts too, because a pipe hides its exit code.
 func (c *Call) Failed(result *conversation.Block) bool {
 	if Failed(result) {
-		return !c.probes || !saysNothing(result.Text)
+		return !c.line.probes || !saysNothing(result.Text)
 	}
-	return c.runner != "" && reportsFailure(result.Text)
+	return c.line.runner != "" && reportsFailure(result.Text)
 }
 
 // saysNothing reports whether a command ended with exit code 1 and no output.
@@ -99,7 +99,7 @@ func (c *Made) foundNothing() bool {
 	}
 	switch {
 	case c.Command != "":
-		return !c.acts
+		return !c.line.acts
 	case c.does == searches:
 		return true
 	case c.does == reads:

@@ -43,7 +43,7 @@ func (c *Call) program(source string) bool {
 		}
 	}
 	c.Argument = strings.Join(append(commands, said...), "; ")
-	c.steps += len(said)
+	c.line.steps += len(said)
 	return true
 }
 

@@ -50,7 +50,7 @@ func leavesOriginalsAlone(t *testing.T, module pipeline.Module, c Case) {
 		current = &clone
 	}
 	exchange := NewExchange(t, c.Codec, body, c.Options)
-	digests, turns := slices.Clone(exchange.Digests), slices.Clone(exchange.Turns)
+	digests, turns := slices.Clone(exchange.Conversation.Digests), slices.Clone(exchange.Conversation.Turns)
 
 	if err := Process(t.Context(), module, exchange); err != nil {
 		t.Fatalf("process: %v", err)
@@ -59,7 +59,7 @@ func leavesOriginalsAlone(t *testing.T, module pipeline.Module, c Case) {
 	if !bytes.Equal(body, c.Body) {
 		t.Error("the body has changed")
 	}
-	if !slices.Equal(digests, exchange.Digests) || !slices.Equal(turns, exchange.Turns) {
+	if !slices.Equal(digests, exchange.Conversation.Digests) || !slices.Equal(turns, exchange.Conversation.Turns) {
 		t.Error("digests or turns have changed")
 	}
 	if current != nil && !samePrompt(current, c.Options.Projection) {
@@ -109,7 +109,7 @@ func undoneWithoutArchive(t *testing.T, module pipeline.Module, c Case) {
 	if !bytes.Equal(before, Seal(exchange)) {
 		t.Error("the prompt changed although the archive failed")
 	}
-	if exchange.Projection != c.Options.Projection {
+	if exchange.Lane.Projection != c.Options.Projection {
 		t.Error("the projection changed although the archive failed")
 	}
 }
@@ -130,7 +130,7 @@ func undoneAfterDeadline(t *testing.T, module pipeline.Module, c Case) {
 // CheckProjection reports a fault of an exchange's projection: its parts must replace each of its messages
 // once and in order, it must end after calls with their results, and its counts must match its content.
 func CheckProjection(exchange *pipeline.Exchange) error {
-	projection := exchange.Projection
+	projection := exchange.Lane.Projection
 	if projection == nil {
 		return nil
 	}
@@ -147,10 +147,10 @@ func CheckProjection(exchange *pipeline.Exchange) error {
 	if next != projection.Covers {
 		return errors.New("the parts do not reach as far as the projection")
 	}
-	if projection.Chain != exchange.Chain[projection.Covers] {
+	if projection.Chain != exchange.Conversation.Chain[projection.Covers] {
 		return errors.New("the projection's link is not that of the history")
 	}
-	for _, turn := range exchange.Turns {
+	for _, turn := range exchange.Conversation.Turns {
 		if turn.From < projection.Covers && turn.To > projection.Covers && !isSettled(exchange, turn.From, projection.Covers) {
 			return errors.New("the projection ends between a call and its result")
 		}
@@ -163,7 +163,7 @@ func CheckProjection(exchange *pipeline.Exchange) error {
 func isSettled(exchange *pipeline.Exchange, from, to int) bool {
 	open := map[string]bool{}
 	for i := from; i < to; i++ {
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return false
 		}

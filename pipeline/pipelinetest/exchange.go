@@ -80,12 +80,12 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 			CountText: options.countText, Committer: Committer{OnCommit: options.Commit},
 		},
 	}
-	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
+	exchange.Conversation.Chain = session.Chain(scope, session.Hint{}, digests)
 	for _, part := range request.Fixed {
-		exchange.Fixed += options.Counter.Fixed(part)
+		exchange.Limits.Fixed += options.Counter.Fixed(part)
 	}
-	if exchange.Factor == 0 {
-		exchange.Factor = 1
+	if exchange.Limits.Factor == 0 {
+		exchange.Limits.Factor = 1
 	}
 	exchange.Report = exchange.Standing()
 	return exchange, nil
@@ -181,13 +181,13 @@ func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
 		return nil
 	}
 	exchange := NewExchange(t, l.Codec, body, options)
-	for i := len(l.projections) - 1; i >= 0 && exchange.Projection == nil; i-- {
+	for i := len(l.projections) - 1; i >= 0 && exchange.Lane.Projection == nil; i-- {
 		projection := &l.projections[i]
-		if projection.Covers < len(exchange.Chain) && exchange.Chain[projection.Covers] == projection.Chain {
-			exchange.Projection = projection
+		if projection.Covers < len(exchange.Conversation.Chain) && exchange.Conversation.Chain[projection.Covers] == projection.Chain {
+			exchange.Lane.Projection = projection
 		}
 	}
-	exchange.NextProjection = len(l.projections) + 1
+	exchange.Lane.NextProjection = len(l.projections) + 1
 	if l.Prepare != nil {
 		l.Prepare(exchange)
 	}

@@ -41,7 +41,7 @@ func TestRecallCountsWhatLaterTurnsUse(t *testing.T) {
 		all = append(all, message)
 	}
 
-	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(all), Sent: len(exchange.Digests), Turns: exchange.Turns}
+	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(all), Sent: len(exchange.Conversation.Digests), Turns: exchange.Conversation.Turns}
 	if none, err := pipelinetest.RecallOf(of, counter.Count); err != nil || none != (pipelinetest.Recall{}) {
 		t.Errorf("without a projection: %+v, %v", none, err)
 	}

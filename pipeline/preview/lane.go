@@ -186,15 +186,15 @@ func holds(exchange *pipeline.Exchange) func(name string) bool {
 // send runs one request through the module, and returns it in the form to send.
 func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (*pipeline.Exchange, error) {
 	exchange := l.exchange(sent)
-	standing := exchange.Projection
+	standing := exchange.Lane.Projection
 	wasWarm := !l.heat.Cold(sent.At, l.model.Name)
 	draft, err := l.module.Process(ctx, &exchange.View)
 	if err != nil {
 		return nil, err
 	}
 	exchange.Take(draft)
-	l.attempts = exchange.Attempts
-	prompt, original := exchange.Size(exchange.Projection), exchange.Size(nil)
+	l.attempts = exchange.Lane.Attempts
+	prompt, original := exchange.Size(exchange.Lane.Projection), exchange.Size(nil)
 	figures.Requests++
 	figures.Received += int64(original)
 	figures.Sent += int64(prompt)
@@ -205,20 +205,20 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (
 		}
 	}
 	shared := l.sent
-	if exchange.Projection != standing {
+	if exchange.Lane.Projection != standing {
 		figures.Epochs++
 		if wasWarm {
 			figures.Rewrites++
 		}
-		shared = l.scale(l.fixed + unchanged(l.whole.Digests, standing, exchange.Projection))
+		shared = l.scale(l.fixed + unchanged(l.whole.Digests, standing, exchange.Lane.Projection))
 	}
-	if exchange.Projection != nil {
-		for _, part := range exchange.Projection.Parts {
+	if exchange.Lane.Projection != nil {
+		for _, part := range exchange.Lane.Projection.Parts {
 			figures.Deepest = max(figures.Deepest, part.Level)
 		}
 	}
-	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection, 0))))
-	figures.AtL3 += int64(l.scale(replaced(exchange.Digests, exchange.Projection, 3)))
+	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Conversation.Digests, exchange.Lane.Projection, 0))))
+	figures.AtL3 += int64(l.scale(replaced(exchange.Conversation.Digests, exchange.Lane.Projection, 3)))
 	spent := l.costs(wasWarm, shared, prompt)
 	figures.Cost += spent
 	baseline := cost.Baseline{Sent: original, Ahead: l.scale(l.fixed), Grown: original - l.received, Limit: sent.Takes}
@@ -230,7 +230,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (
 		figures.ReachReceived += int64(original)
 		figures.ReachSent += int64(prompt)
 	}
-	l.projection, l.received, l.sent = exchange.Projection, original, prompt
+	l.projection, l.received, l.sent = exchange.Lane.Projection, original, prompt
 	l.heat = session.CacheState{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {
 		l.heat.Projection = l.projection.Number
@@ -257,9 +257,9 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 	if l.projection == nil {
 		return exchange
 	}
-	exchange.NextProjection = l.projection.Number + 1
+	exchange.Lane.NextProjection = l.projection.Number + 1
 	if l.projection.Covers > sent.Position {
-		exchange.Projection = nil // the client went back to before it
+		exchange.Lane.Projection = nil // the client went back to before it
 	}
 	return exchange
 }

@@ -38,7 +38,7 @@ func TestARewriteLeavesEverythingElseAlone(t *testing.T) {
 	if !strings.HasPrefix(sent, head) || !strings.HasSuffix(sent, strings.Join(odd, " ,\t")+tail) {
 		t.Errorf("head, tail or odd messages were changed:\n%s", sent)
 	}
-	untouched, covers := 0, written.Exchange.Projection.Covers
+	untouched, covers := 0, written.Exchange.Lane.Projection.Covers
 	for i, message := range c.messages {
 		if i >= covers {
 			untouched++
@@ -65,7 +65,7 @@ func TestTheNewestTurnsAndTheHeadStayAsTheyCame(t *testing.T) {
 				t.Fatalf("step %d: %s was changed", step, name)
 			}
 		}
-		turns := written.Exchange.Turns
+		turns := written.Exchange.Conversation.Turns
 		from := turns[max(0, len(turns)-pipeline.SettingsOf[ipc.Config](b.config).PreserveLastTurns)].From
 		sent, client := b.elements(written.Body), b.elements(body)
 		newest := client[from:]
@@ -193,8 +193,8 @@ func TestServerToolsStayTogether(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, body := range session.Bodies() {
 		written := b.send(body)
-		for i, digest := range written.Exchange.Digests {
-			if projection := written.Exchange.Projection; projection == nil || i >= projection.Covers {
+		for i, digest := range written.Exchange.Conversation.Digests {
+			if projection := written.Exchange.Lane.Projection; projection == nil || i >= projection.Covers {
 				continue
 			}
 			if digest.Flags.Has(conversation.HasPending) {

@@ -104,15 +104,15 @@ func isEdited(exchange *pipeline.Exchange, omits bool) bool {
 	if isUntouchable(exchange) {
 		return false
 	}
-	return exchange.Projection != nil && exchange.Projection.Covers > 0 || exchange.NextProjection > 1 ||
-		omits || slices.ContainsFunc(exchange.Inserts, func(insert session.Insert) bool { return insert.Message == session.InSystem })
+	return exchange.Lane.Projection != nil && exchange.Lane.Projection.Covers > 0 || exchange.Lane.NextProjection > 1 ||
+		omits || slices.ContainsFunc(exchange.Lane.Inserts, func(insert session.Insert) bool { return insert.Message == session.InSystem })
 }
 
 // mayBeEdited reports whether thinking in the prompt may have been made behind another
 // history, of a lane that could not be found.
 func (p *Prompt) mayBeEdited() bool {
 	return p.earlier.isLost && !isUntouchable(p.Exchange) &&
-		slices.ContainsFunc(p.Exchange.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
+		slices.ContainsFunc(p.Exchange.Conversation.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
 }
 
 // isUntouchable reports whether a history is read-only for a reason other than bypass.
@@ -132,7 +132,7 @@ func withoutThinking(exchange *pipeline.Exchange, pieces []wire.Piece) []wire.Pi
 		}
 		from := piece.From
 		for i := piece.From; i < piece.To; i++ {
-			if !exchange.Digests[i].Flags.Has(conversation.HasThinking) {
+			if !exchange.Conversation.Digests[i].Flags.Has(conversation.HasThinking) {
 				continue
 			}
 			raw := messageWithoutThinking(exchange.Body.Element(i))

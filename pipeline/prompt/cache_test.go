@@ -71,7 +71,7 @@ func TestCacheMarkersBesideAFrozenPrefix(t *testing.T) {
 			if total := bytes.Count(written.Body, []byte(`"cache_control":{`)); total != test.total {
 				t.Errorf("%d markers, want %d: %s", total, test.total, written.Body)
 			}
-			checkEnd(t, b.elements(written.Body), len(written.Exchange.Digests)-written.Exchange.Projection.Covers, test.ours)
+			checkEnd(t, b.elements(written.Body), len(written.Exchange.Conversation.Digests)-written.Exchange.Lane.Projection.Covers, test.ours)
 			if b.member(written.Body, "system") != b.member(c.body(), "system") {
 				t.Error("the system prompt was changed")
 			}
@@ -138,7 +138,7 @@ func TestTheMarkerStandsOnWhatMayCarryOne(t *testing.T) {
 
 	written := b.epoch(c.body())
 
-	if covers := written.Exchange.Projection.Covers; covers != 8 {
+	if covers := written.Exchange.Lane.Projection.Covers; covers != 8 {
 		t.Fatalf("the projection covers %d messages", covers)
 	}
 	holds(t, written.Body, `returns it, if you have that tool]",`+fiveMinutes+`}]},`+c.messages[7])

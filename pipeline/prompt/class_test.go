@@ -109,7 +109,7 @@ func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
 			body := func(list []string) []byte {
 				return []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[` + strings.Join(list, ",") + `]}`)
 			}
-			if before := b.send(body(messages)); before.Exchange.Projection == nil {
+			if before := b.send(body(messages)); before.Exchange.Lane.Projection == nil {
 				t.Fatal("the session was not compressed before")
 			}
 			asking := body(append(slices.Clone(messages), `{"role":"assistant","content":"done"}`, ask))
@@ -121,8 +121,8 @@ func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
 				t.Errorf("edited: %t, want %t; report %+v", edited, test.edited, written.Exchange.Report)
 			}
 			after := b.send(body(append(slices.Clone(messages), `{"role":"assistant","content":"done"}`, `{"role":"user","content":"go on"}`)))
-			if after.Exchange.Projection == nil || after.Lane.Kind != session.Main {
-				t.Errorf("afterwards the conversation has lane kind %s and projection %v", after.Lane.Kind, after.Exchange.Projection)
+			if after.Exchange.Lane.Projection == nil || after.Lane.Kind != session.Main {
+				t.Errorf("afterwards the conversation has lane kind %s and projection %v", after.Lane.Kind, after.Exchange.Lane.Projection)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestQuestionsOnTheSideLeaveTheConversationInItsLane(t *testing.T) {
 			}
 		}
 		next := b.send(talked.user(said(fmt.Sprintf("Question %d.", turn+1))).body())
-		if next.Lane.ID != first.Lane.ID || next.Exchange.Projection == nil || next.Exchange.Projection.Number != first.Exchange.Projection.Number {
+		if next.Lane.ID != first.Lane.ID || next.Exchange.Lane.Projection == nil || next.Exchange.Lane.Projection.Number != first.Exchange.Lane.Projection.Number {
 			t.Errorf("after %s the conversation goes on in lane %s of kind %s, class %+v", name, next.Lane.ID, next.Lane.Kind, next.Exchange.Class)
 		}
 		for _, sent := range []*prompt.Prompt{asked, next} {

@@ -31,16 +31,16 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Digests, exchange.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Digests, exchange.Message)
+	exchange.Conversation.Digests, exchange.Conversation.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Conversation.Digests, exchange.Conversation.Message)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
 	prompt.earlier.isLost = true
-	glance, err := w.Resolver.Preview(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	glance, err := w.Resolver.Preview(asking, exchange.Scope, exchange.Conversation.Digests, exchange.Conversation.Chain, exchange.Request.Model)
 	prompt.earlier.isLost = err != nil
 	cancel()
-	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
+	exchange.Lane.NextProjection, exchange.Lane.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.ReadOnly == "" {
-		exchange.Projection = glance.Projection
-		exchange.Inserts = glance.Inserts
+		exchange.Lane.Projection = glance.Projection
+		exchange.Lane.Inserts = glance.Inserts
 	} else {
 		prompt.earlier.omits = len(glance.Inserts) > 0
 	}

@@ -26,7 +26,7 @@ const smallestWindow = 8 << 10
 // one can be written then. Sizes are estimates, and a provider's window may be smaller than its model's.
 func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
-	limit := cmp.Or(exchange.Limit, smallestWindow)
+	limit := cmp.Or(exchange.Limits.Limit, smallestWindow)
 	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
 }
 
@@ -91,9 +91,9 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	if refused.Lane == nil || !mayChange(&exchange) {
 		return nil, false
 	}
-	sent := exchange.Estimate(exchange.Projection) // o200k tokens
+	sent := exchange.Estimate(exchange.Lane.Projection) // o200k tokens
 	if said.IsHeavy {
-		exchange.MaxBytes = int(float64(len(refused.Body)) / unsaidMargin)
+		exchange.Limits.MaxBytes = int(float64(len(refused.Body)) / unsaidMargin)
 	} else {
 		w.correct(&exchange, said, sent)
 	}
@@ -109,12 +109,12 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return nil, false
 	}
 	defer shrunk.Lane.Unlock()
-	exchange.Finalized = true
-	exchange.Anchor = session.Anchor{} // it predicted that the prompt fits
-	exchange.NextProjection = shrunk.Lane.NextNumber()
-	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's refusal is newer
-	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
-	exchange.Summary = shrunk.Lane.Summary(exchange.Chain)
+	exchange.Lane.Finalized = true
+	exchange.Lane.Anchor = session.Anchor{} // it predicted that the prompt fits
+	exchange.Lane.NextProjection = shrunk.Lane.NextNumber()
+	exchange.Lane.Attempts, exchange.Lane.Plan = session.Attempts{}, nil // the provider's refusal is newer
+	exchange.Lane.Projection = shrunk.Lane.Projection(exchange.Conversation.Chain)
+	exchange.Lane.Summary = shrunk.Lane.Summary(exchange.Conversation.Chain)
 	exchange.Committer = committer{writer: w, prompt: shrunk}
 	w.process(ctx, &exchange)
 	w.warn(shrunk)
@@ -126,7 +126,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return nil, false
 	}
 	shrunk.seal(refused.AsksUsage, nil)
-	if len(shrunk.Body) >= len(refused.Body) || exchange.MaxBytes > 0 && len(shrunk.Body) > exchange.MaxBytes {
+	if len(shrunk.Body) >= len(refused.Body) || exchange.Limits.MaxBytes > 0 && len(shrunk.Body) > exchange.Limits.MaxBytes {
 		return nil, false
 	}
 	shrunk.Archiving += refused.Archiving
@@ -150,7 +150,7 @@ func mayChange(exchange *pipeline.Exchange) bool {
 // isShrunk reports whether an exchange's prompt is smaller than the sent number of o200k tokens and within
 // its limit.
 func isShrunk(exchange *pipeline.Exchange, sent int) bool {
-	return exchange.Estimate(exchange.Projection) < sent && exchange.Size(exchange.Projection) <= exchange.Limit
+	return exchange.Estimate(exchange.Lane.Projection) < sent && exchange.Size(exchange.Lane.Projection) <= exchange.Limits.Limit
 }
 
 // Overflowed learns from a refusal for length recognized only after the beginning of the answer had
@@ -169,15 +169,15 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 	if said.Window > 0 {
 		exchange.Model = exchange.Model.WithWindow(said.Window)
 		own := pipeline.SettingsOf[ipc.Config](exchange.Config).ContextWindow.Tokens()
-		exchange.Limit = within(said.Limit(), own) // without the answer's room, unless the provider counts it
+		exchange.Limits.Limit = within(said.Limit(), own) // without the answer's room, unless the provider counts it
 	}
 	if said.Tokens > 0 && sent > 0 {
-		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))
+		exchange.Limits.Factor = max(exchange.Limits.Factor, float64(said.Tokens)/float64(sent))
 		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
 	}
 	// However it was counted, the prompt was larger than the window.
-	exchange.Limit = within(exchange.Limit, int(float64(sent)*exchange.Factor/unsaidMargin))
-	exchange.Takes = exchange.Limit
+	exchange.Limits.Limit = within(exchange.Limits.Limit, int(float64(sent)*exchange.Limits.Factor/unsaidMargin))
+	exchange.Limits.Takes = exchange.Limits.Limit
 }
 
 // emergency returns the report of a prompt shrunk after a refusal.
@@ -202,7 +202,7 @@ type Standing struct {
 // memory, so call it before that memory is released.
 func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
-	exchange.Projection = p.earlier.standing
+	exchange.Lane.Projection = p.earlier.standing
 	stood := &Prompt{Exchange: &exchange, earlier: earlier{omits: p.earlier.omits, isLost: p.earlier.isLost}}
 	stood.seal(p.AsksUsage, nil)
 	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.earlier.standing)}
@@ -213,11 +213,11 @@ func (p *Prompt) Standing() Standing {
 // that detects it.
 func (w *Writer) warn(prompt *Prompt) {
 	exchange, lane := prompt.Exchange, prompt.Lane
-	if lane == nil || exchange.Projection == nil {
+	if lane == nil || exchange.Lane.Projection == nil {
 		return
 	}
 	report := &exchange.Report
-	epochs, isEpoch := exchange.Projection.Number, report.Archived > 0
+	epochs, isEpoch := exchange.Lane.Projection.Number, report.Archived > 0
 	say := func(warning, reason string, isNew bool, counts map[string]int) {
 		report.Warnings = append(report.Warnings, warning)
 		if isNew {

@@ -24,7 +24,7 @@ type watch struct {
 
 // Process implements pipeline.Module.
 func (w *watch) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	w.anchor, w.attempts, w.plan = exchange.Anchor, exchange.Attempts, exchange.Plan
+	w.anchor, w.attempts, w.plan = exchange.Lane.Anchor, exchange.Lane.Attempts, exchange.Lane.Plan
 	return w.Module.Process(ctx, exchange)
 }
 
@@ -62,7 +62,7 @@ func TestEmergencyForgetsWhatSaidThatThePromptFits(t *testing.T) {
 	if told.anchor != (session.Anchor{}) || told.attempts != (session.Attempts{}) || told.plan != nil {
 		t.Errorf("the second attempt is told %+v, %+v and %v", told.anchor, told.attempts, told.plan)
 	}
-	if after := shrunk.Exchange.Size(shrunk.Exchange.Projection); after > 15_000 || len(shrunk.Body) >= len(refused.Body) {
+	if after := shrunk.Exchange.Size(shrunk.Exchange.Lane.Projection); after > 15_000 || len(shrunk.Body) >= len(refused.Body) {
 		t.Errorf("%d tokens in %d bytes, %d bytes before", after, len(shrunk.Body), len(refused.Body))
 	}
 }
@@ -77,7 +77,7 @@ func TestLateRefusalRaisesTheLanesSize(t *testing.T) {
 	if first.Exchange.Report.Archived != 0 {
 		t.Fatalf("the prompt was taken to be too long: %+v", first.Exchange.Report)
 	}
-	limit := first.Exchange.Limit
+	limit := first.Exchange.Limits.Limit
 	b.writer.Overflowed(first.Sent())
 
 	next := b.write(c.filled(1, 10).body())

@@ -305,7 +305,7 @@ func TestSizesReportedBeforeAnEpochAreForgotten(t *testing.T) {
 			continue
 		}
 		before, after := written.Exchange.Report.Before, written.Exchange.Report.After
-		if estimate := written.Exchange.Size(written.Exchange.Projection); estimate > after || estimate < after-10 || after >= before {
+		if estimate := written.Exchange.Size(written.Exchange.Lane.Projection); estimate > after || estimate < after-10 || after >= before {
 			t.Errorf("from %d to %d tokens, of which %d are then seen", before, after, estimate)
 		}
 		// The answer to an older prompt comes in late: it does not belong to this projection.

@@ -104,8 +104,8 @@ func TestRetriesThatAreComparedRepeatThePrompt(t *testing.T) {
 			}
 			grown := b.write(c.filled(12, 1_000).body())
 			report := grown.Exchange.Report
-			if report.Compression != pipeline.Replayed || grown.Exchange.Projection.Number != refused.Exchange.Projection.Number {
-				t.Errorf("%s by projection %d after %d", report.Compression, grown.Exchange.Projection.Number, refused.Exchange.Projection.Number)
+			if report.Compression != pipeline.Replayed || grown.Exchange.Lane.Projection.Number != refused.Exchange.Lane.Projection.Number {
+				t.Errorf("%s by projection %d after %d", report.Compression, grown.Exchange.Lane.Projection.Number, refused.Exchange.Lane.Projection.Number)
 			}
 			if float64(report.After) < pipeline.SettingsOf[ipc.Config](b.config).TargetUtilization*float64(report.Limit) {
 				t.Errorf("%d tokens of %d need no compaction", report.After, report.Limit)

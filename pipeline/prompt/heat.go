@@ -83,18 +83,18 @@ func (p *Prompt) verbatim() iter.Seq[*conversation.Digest] {
 	return func(yield func(*conversation.Digest) bool) {
 		exchange, from := p.Exchange, 0
 		var parts []session.Part
-		if projection := exchange.Projection; projection != nil {
+		if projection := exchange.Lane.Projection; projection != nil {
 			from, parts = projection.Covers, projection.Parts
 		}
 		for _, part := range parts {
 			for i := part.From; part.Raw == nil && i < part.To; i++ {
-				if !yield(&exchange.Digests[i]) {
+				if !yield(&exchange.Conversation.Digests[i]) {
 					return
 				}
 			}
 		}
-		for i := from; i < len(exchange.Digests); i++ {
-			if !yield(&exchange.Digests[i]) {
+		for i := from; i < len(exchange.Conversation.Digests); i++ {
+			if !yield(&exchange.Conversation.Digests[i]) {
 				return
 			}
 		}
@@ -181,9 +181,9 @@ func (p *Prompt) wentOut(sent *Sent) {
 	}
 	p.Lane.Went(sent.cache.heat)
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	if exchange.Request.ReadOnly == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead && !exchange.Pinned {
-		sent.cache.idle = config.IdleAbove(exchange.Limit)
-		if exchange.Limit > 0 && 2*exchange.Report.After > sent.cache.idle { // the answer is still to come
+	if exchange.Request.ReadOnly == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead && !exchange.Lane.Pinned {
+		sent.cache.idle = config.IdleAbove(exchange.Limits.Limit)
+		if exchange.Limits.Limit > 0 && 2*exchange.Report.After > sent.cache.idle { // the answer is still to come
 			sent.cache.outline = exchange.Outline()
 		}
 	}

@@ -161,7 +161,7 @@ func TestAnIdleLaneIsCompressedOnceItsCacheIsCold(t *testing.T) {
 
 	written := b.epoch(c.on())
 
-	if written.Exchange.Projection.Reason != session.ReasonIdle || written.Exchange.Report.After > 12_000 {
+	if written.Exchange.Lane.Projection.Reason != session.ReasonIdle || written.Exchange.Report.After > 12_000 {
 		t.Errorf("%+v", written.Exchange.Report)
 	}
 }
@@ -231,7 +231,7 @@ func TestTheBreakerSurvivesARestart(t *testing.T) {
 	next.writer.Now = clock.now
 	written := next.send(begunBody(c, 14))
 
-	if written.Lane.ID != first.Lane.ID || !hasEvent(written, "breaker_open", "nothing_to_free") || written.Exchange.Projection != nil {
+	if written.Lane.ID != first.Lane.ID || !hasEvent(written, "breaker_open", "nothing_to_free") || written.Exchange.Lane.Projection != nil {
 		t.Fatalf("%+v", written.Exchange.Report)
 	}
 	written.Lane.Tried(session.Attempts{At: clock.at.Add(time.Second)})

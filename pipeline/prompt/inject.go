@@ -44,7 +44,7 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	copy(fresh, durable)
 	prompt.fresh, prompt.Archived = durable, prompt.Archived+update.Bytes()
 	lane.Keep(durable)
-	lane.Arrived(0, len(exchange.Digests))
+	lane.Arrived(0, len(exchange.Conversation.Digests))
 	w.Resolver.Committed(lane)
 }
 
@@ -62,11 +62,11 @@ func (w *Writer) withdraw(ctx context.Context, prompt *Prompt, fresh []session.I
 	}
 	prompt.Lane.Drop(from)
 	w.Resolver.Committed(prompt.Lane)
-	at := slices.IndexFunc(exchange.Inserts, func(insert session.Insert) bool { return insert.Number >= from })
+	at := slices.IndexFunc(exchange.Lane.Inserts, func(insert session.Insert) bool { return insert.Number >= from })
 	if at >= 0 {
-		exchange.Inserts = exchange.Inserts[:at:at]
+		exchange.Lane.Inserts = exchange.Lane.Inserts[:at:at]
 	}
-	exchange.Report.After = exchange.Size(exchange.Projection)
+	exchange.Report.After = exchange.Size(exchange.Lane.Projection)
 	counts := map[string]int{}
 	for i := range fresh {
 		counts[fresh[i].Module] += fresh[i].Count()
@@ -94,7 +94,7 @@ func injectedBy(report *pipeline.Report, refused pipeline.Report) {
 // archive. Their bytes share the body's memory. The prompt must have a lane, and the caller must report to it
 // whether they have Arrived or are Lost.
 func (p *Prompt) Update(now time.Time) session.Update {
-	return p.update(now, p.Lane.HandOver(len(p.Exchange.Digests)))
+	return p.update(now, p.Lane.HandOver(len(p.Exchange.Conversation.Digests)))
 }
 
 // Announce begins to notify other processes of the position and time of a client's request.
@@ -102,9 +102,9 @@ func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.
 	if prompt.Lane == nil {
 		return session.Announced{}
 	}
-	exchange, lane, position := prompt.Exchange, prompt.Lane, len(prompt.Exchange.Digests)
+	exchange, lane, position := prompt.Exchange, prompt.Lane, len(prompt.Exchange.Conversation.Digests)
 	update := lane.Place(exchange.Scope, now)
-	update.Position, update.Head = position, exchange.Chain[position]
+	update.Messages.Position, update.Messages.Head = position, exchange.Conversation.Chain[position]
 	if lane.Kind != session.Side && lane.Archived() == 0 { // a new session is listed from now on
 		update.Title, update.Client, update.Model = title(exchange), client, exchange.Request.Model
 	}
@@ -114,23 +114,23 @@ func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.
 // update returns the request's addition to its session, with its messages from index from on.
 func (p *Prompt) update(now time.Time, from int) session.Update {
 	exchange, lane := p.Exchange, p.Lane
-	position := len(exchange.Digests)
+	position := len(exchange.Conversation.Digests)
 	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
-	update.Position, update.Head, update.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
-	if lane.Kind != session.Side && !isTitled(exchange.Digests[:min(from, position)]) {
+	update.Messages.Position, update.Messages.Head, update.Increment.Continued = position, exchange.Conversation.Chain[position], session.HasHistory(exchange.Conversation.Digests)
+	if lane.Kind != session.Side && !isTitled(exchange.Conversation.Digests[:min(from, position)]) {
 		update.Title = title(exchange)
 	}
 	if from < position {
-		update.Links = exchange.Chain[from : position+1]
+		update.Messages.Links = exchange.Conversation.Chain[from : position+1]
 	}
 	for i := from; i < position; i++ {
-		digest := exchange.Digests[i]
-		raw, found := exchange.Kept(i)
-		update.Redacted = session.Sum(update.Redacted, found)
-		update.Entries = append(update.Entries, archive.Entry{
-			Index: i, Hash: exchange.KeptHash(i), Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
+		digest := exchange.Conversation.Digests[i]
+		raw, found := exchange.Conversation.Kept(i)
+		update.Increment.Redacted = session.Sum(update.Increment.Redacted, found)
+		update.Messages.Entries = append(update.Messages.Entries, archive.Entry{
+			Index: i, Hash: exchange.Conversation.KeptHash(i), Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
 		})
 	}
-	p.Redacted = session.Sum(p.Redacted, update.Redacted)
+	p.Redacted = session.Sum(p.Redacted, update.Increment.Redacted)
 	return update
 }

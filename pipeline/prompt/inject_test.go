@@ -269,8 +269,8 @@ func TestADryRunInjectsNothing(t *testing.T) {
 	if !bytes.Equal(written.Body, body) || written.Trial.Injected["rehydrator"] != 2 || written.Exchange.Report.Injected != nil {
 		t.Errorf("trial %+v, body %s", written.Trial, written.Body)
 	}
-	if sent := b.send(script(b.scope.Format, 2)); len(sent.Exchange.Inserts) != 0 {
-		t.Errorf("%+v", sent.Exchange.Inserts)
+	if sent := b.send(script(b.scope.Format, 2)); len(sent.Exchange.Lane.Inserts) != 0 {
+		t.Errorf("%+v", sent.Exchange.Lane.Inserts)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestARewoundHistoryKeepsTheInsertsItShares(t *testing.T) {
 	fork := b.send(other)
 	holds(t, fork.Body, "[note 1]", "[note 2]", "[note other]")
 	lacks(t, fork.Body, "[note 3]")
-	if fork.Lane.Parent == uuid.Nil {
+	if fork.Lane.Ancestry.Parent == uuid.Nil {
 		t.Error("it is no fork")
 	}
 	fork.Sent()
@@ -321,7 +321,7 @@ func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
 	if !failed || !slices.Contains(report.Modules, pipeline.ModuleReport{Name: "patterns", Outcome: pipeline.Failed}) || report.Injected != nil || report.After != report.Before {
 		t.Errorf("report %+v", report)
 	}
-	if !bytes.Equal(written.Body, body) || len(written.Exchange.Inserts) != 0 {
+	if !bytes.Equal(written.Body, body) || len(written.Exchange.Lane.Inserts) != 0 {
 		t.Errorf("sent %s", written.Body)
 	}
 }
@@ -370,18 +370,18 @@ func TestInsertsCount(t *testing.T) {
 	plain := b.send(script(b.scope.Format, 1)).Exchange.Report
 	module.next = words(400)
 	sent := b.send(script(b.scope.Format, 2))
-	report, tokens := sent.Exchange.Report, sent.Exchange.Inserts[0].Tokens
+	report, tokens := sent.Exchange.Report, sent.Exchange.Lane.Inserts[0].Tokens
 	// The whole prompt is rounded, and what was put in.
-	if more := report.After - report.Before - int(float64(tokens)*sent.Exchange.Factor); tokens < 300 || more < 0 || more > 1 || plain.After != plain.Before {
+	if more := report.After - report.Before - int(float64(tokens)*sent.Exchange.Limits.Factor); tokens < 300 || more < 0 || more > 1 || plain.After != plain.Before {
 		t.Errorf("%d tokens, report %+v", tokens, report)
 	}
 	b.writer.Answered(sent.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: 1234}})
 	next := b.send(script(b.scope.Format, 2))
-	if got := next.Exchange.Report; got.After != 1234 || got.Before != 1234-int(float64(tokens)*next.Exchange.Factor) {
+	if got := next.Exchange.Report; got.After != 1234 || got.Before != 1234-int(float64(tokens)*next.Exchange.Limits.Factor) {
 		t.Errorf("after an answer: %+v", got)
 	}
 	module.next = words(5_000)
-	if full := b.send(script(b.scope.Format, 3)); module.took || len(full.Exchange.Inserts) != 1 {
+	if full := b.send(script(b.scope.Format, 3)); module.took || len(full.Exchange.Lane.Inserts) != 1 {
 		t.Errorf("an insert of 5000 tokens went into a window of 3000: %+v", full.Exchange.Report)
 	}
 }
@@ -403,7 +403,7 @@ func TestAnEpochDropsTheInsertsOfWhatItFolds(t *testing.T) {
 		}
 		sent := b.send(c.filled(1, 700).body())
 		sent.Sent()
-		if got, want := len(sent.Exchange.Inserts), turn+2; got != want {
+		if got, want := len(sent.Exchange.Lane.Inserts), turn+2; got != want {
 			t.Fatalf("%d inserts, want %d: %+v", got, want, sent.Exchange.Report)
 		}
 		if report := sent.Exchange.Report; report.After > report.Limit {
@@ -415,9 +415,9 @@ func TestAnEpochDropsTheInsertsOfWhatItFolds(t *testing.T) {
 		sent.Sent()
 		holds(t, sent.Body, "[bridge note]")
 		lacks(t, sent.Body, "[note 0.]")
-		for i := range sent.Exchange.Inserts {
-			insert := &sent.Exchange.Inserts[i]
-			if stands := insert.Stands(sent.Exchange.Projection); stands != bytes.Contains(sent.Body, []byte(quoted(insert.Text))) {
+		for i := range sent.Exchange.Lane.Inserts {
+			insert := &sent.Exchange.Lane.Inserts[i]
+			if stands := insert.Stands(sent.Exchange.Lane.Projection); stands != bytes.Contains(sent.Body, []byte(quoted(insert.Text))) {
 				t.Errorf("stands: %t: %.40s", stands, insert.Text)
 			}
 		}

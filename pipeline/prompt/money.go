@@ -37,12 +37,12 @@ func (w *Writer) account(prompt *Prompt) account {
 	opened.exchange = cost.Exchange{
 		Prompt: cost.Prompt{
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
-			Key: opened.key, Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
+			Key: opened.key, Released: prompt.released, Projection: number(exchange), Position: len(exchange.Conversation.Digests),
 		},
 		Price: exchange.Model.Price,
 		Sizes: cost.Sizes{
 			Before: exchange.Report.Before, After: exchange.Report.After,
-			Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
+			Ahead: int(float64(exchange.Limits.Fixed) * exchange.Limits.Factor), Limit: exchange.Limits.Takes,
 		},
 		First: prompt.Lane != nil && prompt.earlier.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
@@ -58,20 +58,20 @@ func (w *Writer) account(prompt *Prompt) account {
 		opened.before = nil // the cache of another account
 	}
 	from, sent := opened.exchange.Shared, 0
-	if projection := exchange.Projection; projection != nil {
-		sent = exchange.Fixed
+	if projection := exchange.Lane.Projection; projection != nil {
+		sent = exchange.Limits.Fixed
 		for _, part := range projection.Parts {
 			sent += part.Tokens
 		}
-		sent += exchange.Inserted(projection) - exchange.Added(projection.Covers, len(exchange.Digests))
+		sent += exchange.Inserted(projection) - exchange.Added(projection.Covers, len(exchange.Conversation.Digests))
 		from = max(from, projection.Covers)
 	}
-	fresh := exchange.Added(from, len(exchange.Digests))
-	for _, digest := range exchange.Digests[from:] {
+	fresh := exchange.Added(from, len(exchange.Conversation.Digests))
+	for _, digest := range exchange.Conversation.Digests[from:] {
 		fresh += digest.Tokens
 	}
-	opened.exchange.Replayed = int(float64(sent) * exchange.Factor)
-	opened.exchange.Fresh = int(float64(fresh) * exchange.Factor)
+	opened.exchange.Replayed = int(float64(sent) * exchange.Limits.Factor)
+	opened.exchange.Fresh = int(float64(fresh) * exchange.Limits.Factor)
 	return opened
 }
 
@@ -95,18 +95,18 @@ func (a *account) terms(said wire.Served) tokens.Terms {
 // before returns the newest answered prompt of a prompt's lane, or of the lane that it has just left, and how
 // many messages the two share. It returns nil if this process has seen no such prompt.
 func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
-	lane, length := prompt.Lane, len(prompt.Exchange.Digests)
+	lane, length := prompt.Lane, len(prompt.Exchange.Conversation.Digests)
 	if lane == nil {
 		return nil, 0
 	}
 	if last, known := w.Tracker.Last(lane.ID); known {
 		return refreshed(last, prompt.earlier.heat), min(last.Position, length)
 	}
-	if lane.ForkAt == 0 {
+	if lane.Ancestry.ForkAt == 0 {
 		return nil, 0
 	}
-	if last, known := w.Tracker.Last(lane.Parent); known {
-		return refreshed(last, prompt.earlier.heat), min(last.Position, lane.ForkAt, length)
+	if last, known := w.Tracker.Last(lane.Ancestry.Parent); known {
+		return refreshed(last, prompt.earlier.heat), min(last.Position, lane.Ancestry.ForkAt, length)
 	}
 	return nil, 0
 }
@@ -133,7 +133,7 @@ func ownRecord(prompt *Prompt) (*cost.Cached, int) {
 	if heat.TTL > 0 {
 		last.Tokens = heat.Tokens
 	}
-	return last, min(heat.Position, len(prompt.Exchange.Digests))
+	return last, min(heat.Position, len(prompt.Exchange.Conversation.Digests))
 }
 
 // fixedHash returns a hash of the request's parts before the messages, never 0.
@@ -142,9 +142,9 @@ func fixedHash(exchange *pipeline.Exchange) uint64 {
 	for _, part := range exchange.Request.Fixed {
 		sum = sum*31 + xxh3.Hash(part)
 	}
-	for i := range exchange.Inserts {
-		if exchange.Inserts[i].Message == session.InSystem {
-			sum = sum*31 + xxh3.HashString(exchange.Inserts[i].Text)
+	for i := range exchange.Lane.Inserts {
+		if exchange.Lane.Inserts[i].Message == session.InSystem {
+			sum = sum*31 + xxh3.HashString(exchange.Lane.Inserts[i].Text)
 		}
 	}
 	return max(sum, 1)
@@ -155,8 +155,8 @@ func isMarked(exchange *pipeline.Exchange) bool {
 	if exchange.Request.Markers > 0 {
 		return true
 	}
-	for i := range exchange.Digests {
-		if exchange.Digests[i].Markers > 0 {
+	for i := range exchange.Conversation.Digests {
+		if exchange.Conversation.Digests[i].Markers > 0 {
 			return true
 		}
 	}
@@ -165,8 +165,8 @@ func isMarked(exchange *pipeline.Exchange) bool {
 
 // number returns the number of an exchange's projection, or 0 without one.
 func number(exchange *pipeline.Exchange) int {
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		return 0
 	}
-	return exchange.Projection.Number
+	return exchange.Lane.Projection.Number
 }

@@ -71,8 +71,8 @@ func TestReferencesToWhatTheModelSaidGoWithTheirTurn(t *testing.T) {
 	}
 	exchange := written.Exchange
 	b.writer.Answered(written.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: exchange.Report.After * 3 / 2}})
-	if factor := b.writer.Calibration.Factor(b.scope.Workspace, exchange.Model); factor != exchange.Factor {
-		t.Errorf("a prompt that is known in part taught that tokens are %v times as many, not %v", factor, exchange.Factor)
+	if factor := b.writer.Calibration.Factor(b.scope.Workspace, exchange.Model); factor != exchange.Limits.Factor {
+		t.Errorf("a prompt that is known in part taught that tokens are %v times as many, not %v", factor, exchange.Limits.Factor)
 	}
 }
 
@@ -207,8 +207,8 @@ func TestVariedItemsStayLegal(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, body := range session.Bodies() {
 		written := b.send(body)
-		for i := range written.Exchange.Digests {
-			if projection := written.Exchange.Projection; projection != nil && i < projection.Covers {
+		for i := range written.Exchange.Conversation.Digests {
+			if projection := written.Exchange.Lane.Projection; projection != nil && i < projection.Covers {
 				kinds[wire.Text(written.Exchange.Body.Element(i), "type")] = true
 			}
 		}
@@ -236,7 +236,7 @@ func TestReasoningThatTheProviderLeavesOut(t *testing.T) {
 		written := b.send(body)
 		// The provider reports a tenth less: the reasoning that it left out.
 		report := written.Exchange.Report
-		tokens := written.Exchange.Estimate(written.Exchange.Projection)
+		tokens := written.Exchange.Estimate(written.Exchange.Lane.Projection)
 		if b.epochs > 0 {
 			tokens = tokens * 9 / 10
 		}

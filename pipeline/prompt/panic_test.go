@@ -33,8 +33,8 @@ type rottenChain struct{}
 
 // Process implements prompt.Chain.
 func (rottenChain) Process(_ context.Context, exchange *pipeline.Exchange) {
-	exchange.Inserts = append(exchange.Inserts, session.Insert{Message: 0, Text: "half done"})
-	exchange.Projection = &session.Projection{Covers: 1}
+	exchange.Lane.Inserts = append(exchange.Lane.Inserts, session.Insert{Message: 0, Text: "half done"})
+	exchange.Lane.Projection = &session.Projection{Covers: 1}
 	panic("nil map")
 }
 

@@ -187,7 +187,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	case exchange.Request.Resumes:
 		return nil, ErrResumes
 	}
-	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Redacts() // a plan uses the client's own bytes
+	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Conversation.Redacts() // a plan uses the client's own bytes
 	hint := client.Hint(request.Headers, exchange.Request)
 	prompt.guarded(func() {
 		if request.NoStore {
@@ -211,7 +211,7 @@ func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err
 	if prompt, err = w.read(request); err != nil {
 		return nil, BodyError{Cause: err}
 	}
-	span.Int(spans.Messages, len(prompt.Exchange.Digests))
+	span.Int(spans.Messages, len(prompt.Exchange.Conversation.Digests))
 	if w.Redactor != nil {
 		redact, err := w.Redactor(ctx, request.Scope.Workspace)
 		if err != nil {
@@ -321,47 +321,47 @@ func within(takes, ceiling int) int {
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Digests, exchange.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Digests, exchange.Message)
+	exchange.Conversation.Digests, exchange.Conversation.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Conversation.Digests, exchange.Conversation.Message)
 	prompt.earlier.isLost = true
 	lane, met, err := w.find(ctx, exchange, hint)
 	prompt.earlier.isLost = err != nil
 	if err != nil {
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
-			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limit, Takes: exchange.Takes,
+			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limits.Limit, Takes: exchange.Limits.Takes,
 			Events: []pipeline.ReportEntry{{Module: "session", Type: "failed", Reason: err.Error()}},
 		}
 		return
 	}
 	defer lane.Unlock()
 	if met == 0 {
-		if carried, is := client.CarriedFrom(len(exchange.Digests), exchange.Message); is {
+		if carried, is := client.CarriedFrom(len(exchange.Conversation.Digests), exchange.Conversation.Message); is {
 			lane.ContinueFrom(carried.Thread)
 		}
 	}
-	w.Resolver.Remember(exchange.Digests, exchange.Chain, exchange.Message)
-	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Met = lane, met, lane.Heat(), met
-	exchange.Session = lane.Session
+	w.Resolver.Remember(exchange.Conversation.Digests, exchange.Conversation.Chain, exchange.Conversation.Message)
+	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Lane.Met = lane, met, lane.Heat(), met
+	exchange.Lane.Session = lane.Session
 	if hint.Name == "" {
-		exchange.Line = lane.ID
+		exchange.Lane.Line = lane.ID
 	}
 	w.settle(exchange, hint, lane, met)
-	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
-	exchange.NextProjection = lane.NextNumber()
-	exchange.Pins, exchange.Pinned, exchange.Order = lane.Pins(), lane.Pinned(), lane.Order()
-	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
-	exchange.Attempts = lane.Attempts()
+	exchange.Lane.Anchor = lane.LastAnchor(exchange.Request.Model)
+	exchange.Lane.NextProjection = lane.NextNumber()
+	exchange.Lane.Pins, exchange.Lane.Pinned, exchange.Lane.Order = lane.Pins(), lane.Pinned(), lane.Order()
+	exchange.Lane.Now, exchange.Lane.Heat, exchange.Lane.Plan = w.Now(), lane.Heat(), lane.Plan()
+	exchange.Lane.Attempts = lane.Attempts()
 	if w.Lives != nil && lane.Kind == session.Subagent {
-		exchange.Lives = w.Lives(exchange.Scope.Workspace, exchange.Class.Client)
+		exchange.Lane.Lives = w.Lives(exchange.Scope.Workspace, exchange.Class.Client)
 	}
 	if exchange.Request.ReadOnly == "" {
-		exchange.Projection = lane.Projection(exchange.Chain)
-		exchange.Summary = lane.Summary(exchange.Chain)
-		exchange.Inserts = lane.Inserts(exchange.Chain)
+		exchange.Lane.Projection = lane.Projection(exchange.Conversation.Chain)
+		exchange.Lane.Summary = lane.Summary(exchange.Conversation.Chain)
+		exchange.Lane.Inserts = lane.Inserts(exchange.Conversation.Chain)
 	} else {
-		prompt.earlier.omits = len(lane.Inserts(exchange.Chain)) > 0
+		prompt.earlier.omits = len(lane.Inserts(exchange.Conversation.Chain)) > 0
 	}
-	prompt.earlier.standing = exchange.Projection
+	prompt.earlier.standing = exchange.Lane.Projection
 	switch {
 	case exchange.Request.Repeats:
 		exchange.Report = exchange.Standing()
@@ -386,7 +386,7 @@ func (w *Writer) find(ctx context.Context, exchange *pipeline.Exchange, hint ses
 	defer span.EndWith(&err)
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	return w.Resolver.Resolve(ctx, exchange.Scope, hint, exchange.Digests, exchange.Chain)
+	return w.Resolver.Resolve(ctx, exchange.Scope, hint, exchange.Conversation.Digests, exchange.Conversation.Chain)
 }
 
 // process takes a request through the modules.
@@ -428,7 +428,7 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 	}
 	prompt.Archived = update.Bytes()
 	prompt.Lane.Adopt(projection)
-	prompt.Lane.Arrived(0, len(prompt.Exchange.Digests))
+	prompt.Lane.Arrived(0, len(prompt.Exchange.Conversation.Digests))
 	w.Resolver.Committed(prompt.Lane)
 	return nil
 }

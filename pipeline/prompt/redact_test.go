@@ -99,7 +99,7 @@ func TestNothingWithPersonalDataIsStored(t *testing.T) {
 					t.Fatalf("recorded: %.400s", kept)
 				}
 				counted += written.Redacted["email"]
-				if covered := written.Exchange.Projection; covered != nil {
+				if covered := written.Exchange.Lane.Projection; covered != nil {
 					if stored, _ := json.Marshal(covered); bytes.Contains(stored, []byte("ada@")) {
 						t.Fatalf("the projection has it: %.3000s", stored)
 					}
@@ -110,14 +110,14 @@ func TestNothingWithPersonalDataIsStored(t *testing.T) {
 				} else if !bytes.Equal(written.Body, body) {
 					t.Error("a prompt that fits did not go out as it came")
 				}
-				written.Lane.Arrived(0, len(written.Exchange.Digests))
+				written.Lane.Arrived(0, len(written.Exchange.Conversation.Digests))
 				last = written.Body
 				again, err := b.writer.Write(t.Context(), request)
 				if err != nil || !bytes.Equal(again.Body, written.Body) {
 					t.Fatalf("the same request goes out otherwise (%v)", err)
 				}
 				for i, entry := range memory.Originals(written.Lane.ID) {
-					if bytes.Contains(entry.Raw, []byte("ada@")) || sha256.Sum256(entry.Raw) != entry.Hash || written.Exchange.KeptHash(i) != entry.Hash {
+					if bytes.Contains(entry.Raw, []byte("ada@")) || sha256.Sum256(entry.Raw) != entry.Hash || written.Exchange.Conversation.KeptHash(i) != entry.Hash {
 						t.Fatalf("the archive has %d: %s", i, entry.Raw)
 					}
 				}
@@ -131,5 +131,5 @@ func TestNothingWithPersonalDataIsStored(t *testing.T) {
 
 // lastOf returns the newest message of an exchange as the client sent it.
 func lastOf(exchange *pipeline.Exchange) []byte {
-	return exchange.Body.Element(len(exchange.Digests) - 1)
+	return exchange.Body.Element(len(exchange.Conversation.Digests) - 1)
 }

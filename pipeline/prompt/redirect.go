@@ -61,8 +61,8 @@ func laneKind(class client.Class) session.Kind {
 func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) {
 	class := exchange.Class
 	said := session.Compaction{Windows: class.Window + 1, Asked: class.Kind == client.Compaction}
-	if class.Marker.Found() && class.Marker.Boundary < len(exchange.Digests) {
-		said.Marker = exchange.Digests[class.Marker.Boundary].Identity
+	if class.Marker.Found() && class.Marker.Boundary < len(exchange.Conversation.Digests) {
+		said.Marker = exchange.Conversation.Digests[class.Marker.Boundary].Identity
 	}
 	run := w.Resolver.Run(exchange.Scope, hint)
 	before := run.Note(said)
@@ -70,20 +70,20 @@ func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *se
 		Messages: met, Windows: before.Windows, Asked: before.Asked,
 		Finalized: class.Marker.Found() && before.Marker == said.Marker,
 	})
-	exchange.Left = left(run, exchange, hint, lane, met)
+	exchange.Lane.Left = left(run, exchange, hint, lane, met)
 }
 
 // left returns the history that a request leaves behind: its run's previous lane if the request opens a new
 // lane without any of that lane's answers. If the client names no session, only its first request after its
 // own summary leaves one.
 func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane *session.Lane, met int) session.Left {
-	length := len(exchange.Digests)
+	length := len(exchange.Conversation.Digests)
 	switch {
 	case hint.Name == "" && exchange.Class.Kind == client.AfterCompaction && lane.Kind == session.Main:
 		return session.Left{Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Unnamed: true}
 	case hint.Name == "":
 		return session.Left{}
-	case exchange.Class.Kind == client.Compaction && lane.Parent != uuid.Nil && lane.ForkAt > 0:
+	case exchange.Class.Kind == client.Compaction && lane.Ancestry.Parent != uuid.Nil && lane.Ancestry.ForkAt > 0:
 		if _, messages := run.Went(uuid.Nil, 0); length > messages {
 			run.Went(lane.ID, length) // its messages include everything since the conversation's newest request
 		}

@@ -29,7 +29,7 @@ const bypass = "bypass"
 func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	exchange := p.Exchange
 	pieces := exchange.Pieces()
-	if exchange.Projection != nil && exchange.Projection.Covers > 0 {
+	if exchange.Lane.Projection != nil && exchange.Lane.Projection.Covers > 0 {
 		if ttl := freeMarker(exchange); ttl != "" {
 			pieces, p.marked = mark(exchange, pieces, ttl), ttl
 		}
@@ -59,8 +59,8 @@ func freeMarker(exchange *pipeline.Exchange) string {
 	if automatic, _ := exchange.Body.Member("cache_control"); wire.Text(automatic, "ttl") == oneHour {
 		ttl = oneHour // the automatic marker is behind everything
 	}
-	for _, part := range exchange.Projection.Parts {
-		for _, digest := range exchange.Digests[part.From:part.To] {
+	for _, part := range exchange.Lane.Projection.Parts {
+		for _, digest := range exchange.Conversation.Digests[part.From:part.To] {
 			if part.Raw == nil {
 				used += digest.Markers
 				continue
@@ -71,7 +71,7 @@ func freeMarker(exchange *pipeline.Exchange) string {
 			}
 		}
 	}
-	for _, digest := range exchange.Digests[exchange.Projection.Covers:] {
+	for _, digest := range exchange.Conversation.Digests[exchange.Lane.Projection.Covers:] {
 		used += digest.Markers
 		if digest.MarkerTTL == oneHour {
 			ttl = oneHour
@@ -96,7 +96,7 @@ func mark(exchange *pipeline.Exchange, pieces []wire.Piece, ttl string) []wire.P
 			continue
 		}
 		for i := piece.To - 1; i >= piece.From; i-- {
-			if exchange.Digests[i].Markers > 0 {
+			if exchange.Conversation.Digests[i].Markers > 0 {
 				return pieces
 			}
 			raw := exchange.Body.Element(i)
@@ -130,11 +130,11 @@ func (p *Prompt) guarded(find func()) {
 		}
 		exchange := p.Exchange
 		fell := "original"
-		exchange.Projection = p.earlier.standing
+		exchange.Lane.Projection = p.earlier.standing
 		if p.earlier.standing != nil {
 			fell = fmt.Sprintf("projection %d", p.earlier.standing.Number)
 		}
-		exchange.Inserts = slices.DeleteFunc(slices.Clone(exchange.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
+		exchange.Lane.Inserts = slices.DeleteFunc(slices.Clone(exchange.Lane.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
 		p.Lane, p.Trial, p.fresh = nil, nil, nil
 		exchange.Report = exchange.Standing()
 		exchange.Report.Events = []pipeline.ReportEntry{{

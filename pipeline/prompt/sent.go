@@ -59,15 +59,15 @@ type sentCache struct {
 // Sent notes that the prompt has been sent and returns the data needed from then on.
 func (p *Prompt) Sent() Sent {
 	exchange := p.Exchange
-	length := len(exchange.Digests)
+	length := len(exchange.Conversation.Digests)
 	sent := Sent{
-		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
+		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Conversation.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		size: sentSize{
 			isWhole: !exchange.Request.Refers && (exchange.Request.ReadOnly == "" || exchange.Request.ReadOnly == bypass), model: exchange.Model,
-			estimate: exchange.Estimate(exchange.Projection),
-			anchor:   session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
+			estimate: exchange.Estimate(exchange.Lane.Projection),
+			anchor:   session.Anchor{Position: length, Fixed: exchange.Limits.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Lane.Projection)},
 		},
-		limit: exchange.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
+		limit: exchange.Limits.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
 		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
 	sent.size.anchor.Projection = number(exchange)

@@ -35,10 +35,10 @@ func TestRequestShorterThanItsLaneAddsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if update := written.update(time.Now(), 3); len(update.Entries) != 0 || update.Links != nil || update.Title != "" || update.Position != 1 {
+	if update := written.update(time.Now(), 3); len(update.Messages.Entries) != 0 || update.Messages.Links != nil || update.Title != "" || update.Messages.Position != 1 {
 		t.Errorf("%+v", update)
 	}
-	if update := written.update(time.Now(), 0); len(update.Entries) != 1 || update.Title != "Hello." {
+	if update := written.update(time.Now(), 0); len(update.Messages.Entries) != 1 || update.Title != "Hello." {
 		t.Errorf("the first request of it: %+v", update)
 	}
 }

@@ -198,7 +198,7 @@ func TestACompactionAfterAnEpochStillReleasesThinking(t *testing.T) {
 	b.headers.Set("X-Claude-Code-Request-Class", "compaction")
 	last := session.Body(session.Steps() - 1)
 	written := b.send(last)
-	if b.epochs == 0 || written.Exchange.Projection != nil || written.Beta == "" || len(b.elements(written.Body)) != len(b.elements(last)) {
+	if b.epochs == 0 || written.Exchange.Lane.Projection != nil || written.Beta == "" || len(b.elements(written.Body)) != len(b.elements(last)) {
 		t.Errorf("%d epochs, beta %q, %d messages of %d", b.epochs, written.Beta, len(b.elements(written.Body)), len(b.elements(last)))
 	}
 }

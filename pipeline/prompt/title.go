@@ -54,14 +54,14 @@ func isTitled(messages []conversation.Digest) bool {
 // title returns the start of the first text that a person typed.
 func title(exchange *pipeline.Exchange) string {
 	problem := ""
-	for i, digest := range exchange.Digests[:min(len(exchange.Digests), titleMessages)] {
+	for i, digest := range exchange.Conversation.Digests[:min(len(exchange.Conversation.Digests), titleMessages)] {
 		if digest.Role == conversation.Assistant && problem != "" {
 			break
 		}
 		if digest.Role != conversation.User || !digest.Flags.Has(conversation.HasTyped) {
 			continue
 		}
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			break
 		}

@@ -181,7 +181,7 @@ func (s *tally) add(t *testing.T, seed uint64, written *prompt.Prompt, body []by
 	if exchange.Report.Archived > 0 {
 		s.epochs.Add(1)
 	}
-	isEdited := exchange.Projection != nil && exchange.Projection.Covers > 0
+	isEdited := exchange.Lane.Projection != nil && exchange.Lane.Projection.Covers > 0
 	if isEdited {
 		s.edited.Add(1)
 	}
@@ -197,8 +197,8 @@ func (s *tally) add(t *testing.T, seed uint64, written *prompt.Prompt, body []by
 			t.Errorf("seed %d: thinking is left in %.2000s", seed, written.Body)
 		}
 	}
-	wasEdited := exchange.NextProjection > 1 // and the client now wants to be left alone
-	if exchange.Projection == nil && len(exchange.Inserts) == 0 && !wasEdited && !bytes.Equal(written.Body, body) {
+	wasEdited := exchange.Lane.NextProjection > 1 // and the client now wants to be left alone
+	if exchange.Lane.Projection == nil && len(exchange.Lane.Inserts) == 0 && !wasEdited && !bytes.Equal(written.Body, body) {
 		t.Errorf("seed %d: nothing was compressed, but the body is another", seed)
 	}
 }

@@ -210,18 +210,18 @@ func (r *Replay) step(ctx context.Context, body []byte, headers http.Header, cac
 	exchange := written.Exchange
 	price := exchange.Model.Price
 	step := Step{
-		Messages: len(exchange.Digests), Before: exchange.Report.Before, After: exchange.Report.After,
+		Messages: len(exchange.Conversation.Digests), Before: exchange.Report.Before, After: exchange.Report.After,
 		Compression: string(exchange.Report.Compression), Levels: exchange.Report.Levels,
 		Shared: use.share(), Bust: use.Bust,
 		CostMicroUSD:   r.config.cost(use, price),
 		DirectMicroUSD: r.config.cost(without, price),
 		Sent: Sent{
-			Body: written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use,
+			Body: written.Body, Lane: written.Lane, Projection: exchange.Lane.Projection, Report: exchange.Report, Use: use,
 			Elapsed: elapsed,
 		},
 	}
-	if exchange.Report.Archived > 0 && exchange.Projection != nil {
-		step.Certificate = exchange.Projection.Certificate
+	if exchange.Report.Archived > 0 && exchange.Lane.Projection != nil {
+		step.Certificate = exchange.Lane.Projection.Certificate
 	}
 	if r.config.Validate != nil {
 		if err := r.config.Validate(r.config.Format, written.Body); err != nil {

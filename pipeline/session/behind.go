@@ -52,7 +52,7 @@ func (r *Resolver) isBehind(lane *Lane, met int, messages []conversation.Digest)
 }
 
 func (n *news) isStale(lane *Lane) bool {
-	return lane.stale.Load() || lane.heard.Load() != n.missed.Load()
+	return lane.notices.stale.Load() || lane.notices.heard.Load() != n.missed.Load()
 }
 
 // update checks the store and returns the lane, locked, that a history continues, and the number of messages
@@ -65,7 +65,7 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 		return known, known.unasked(met, length)
 	}
 	patience := checkTimeout
-	if known.stale.Load() {
+	if known.notices.stale.Load() {
 		patience = findTimeout
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
@@ -157,14 +157,14 @@ func (r *Resolver) take(ctx context.Context, found *Found) (*Lane, error) {
 // checked notes that the lane matched the store when the resolver had missed that many changes.
 func (l *Lane) checked(missed uint64) {
 	l.Assumed = false
-	l.stale.Store(false)
-	l.heard.Store(missed)
+	l.notices.stale.Store(false)
+	l.notices.heard.Store(missed)
 }
 
 // outdate marks a lane as changed elsewhere, so that its next request checks the store. It also reads the
 // lane now, in case the store fails before that request.
 func (n *news) outdate(lane *Lane) {
-	lane.stale.Store(true)
+	lane.notices.stale.Store(true)
 	n.beside(func() { n.refresh(lane) })
 }
 
@@ -183,7 +183,7 @@ func (n *news) beside(read func()) {
 
 // refresh updates a lane from the store if possible. It drops a deleted one.
 func (n *news) refresh(lane *Lane) {
-	at := lane.at.Load()
+	at := lane.reached.at.Load()
 	if at == nil {
 		return
 	}

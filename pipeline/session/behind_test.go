@@ -107,7 +107,7 @@ func (b *bundle) say(t *testing.T, hint session.Hint, words string) *session.Lan
 	t.Helper()
 	lane, chain := b.hold(t, hint, words)
 	seen := lane.Place(b.scope, time.Now())
-	seen.Position, seen.Head = len(chain)-1, chain[len(chain)-1]
+	seen.Messages.Position, seen.Messages.Head = len(chain)-1, chain[len(chain)-1]
 	lane.Unlock()
 	b.resolver.Announce(seen).Wait(t.Context())
 	return lane
@@ -127,8 +127,8 @@ func TestNextReplicaFindsTheLaneBeforeItIsRecorded(t *testing.T) {
 			if second.ID != first.ID || third.ID != first.ID || second.Session != first.Session {
 				t.Errorf("lanes %s, %s, %s of sessions %s, %s", first.ID, second.ID, third.ID, first.Session, second.Session)
 			}
-			if fork := two.say(t, hint, "a B other"); fork.Parent != first.ID || fork.ForkAt != 2 && fork.ForkAt != 1 {
-				t.Errorf("a history that leaves is a fork of %s at %d", fork.Parent, fork.ForkAt)
+			if fork := two.say(t, hint, "a B other"); fork.Ancestry.Parent != first.ID || fork.Ancestry.ForkAt != 2 && fork.Ancestry.ForkAt != 1 {
+				t.Errorf("a history that leaves is a fork of %s at %d", fork.Ancestry.Parent, fork.Ancestry.ForkAt)
 			}
 		})
 	}
@@ -283,10 +283,10 @@ func TestLaneThatWentOnElsewhereIsNotLeftWhileTheStoreFails(t *testing.T) {
 				}
 			}
 			if next := one.say(t, hint, "a B c D e F g H i"); next.ID != lane.ID {
-				t.Errorf("the session goes on in lane %s, a fork of %s at %d, want %s", next.ID, next.Parent, next.ForkAt, lane.ID)
+				t.Errorf("the session goes on in lane %s, a fork of %s at %d, want %s", next.ID, next.Ancestry.Parent, next.Ancestry.ForkAt, lane.ID)
 			}
-			if fork := one.say(t, hint, "a B c X"); fork.Parent != lane.ID || fork.ForkAt != 3 {
-				t.Errorf("a history that leaves is lane %s, a fork of %s at %d", fork.ID, fork.Parent, fork.ForkAt)
+			if fork := one.say(t, hint, "a B c X"); fork.Ancestry.Parent != lane.ID || fork.Ancestry.ForkAt != 3 {
+				t.Errorf("a history that leaves is lane %s, a fork of %s at %d", fork.ID, fork.Ancestry.Parent, fork.Ancestry.ForkAt)
 			}
 		})
 	}

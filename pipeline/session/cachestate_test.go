@@ -206,7 +206,7 @@ func TestHeatAndAttemptsAreFoundAgain(t *testing.T) {
 	lane.Went(heat)
 	lane.Tried(attempts)
 	update := lane.Update(b.scope, "m", noon())
-	update.Position, update.Head = 3, chain[3]
+	update.Messages.Position, update.Messages.Head = 3, chain[3]
 	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestLaneKnownAsUncachedStaysUncachedAfterRestart(t *testing.T) {
 	lane.Unlock()
 	lane.Went(session.CacheState{At: noon(), Model: "m"})
 	update := lane.Update(b.scope, "m", noon())
-	update.Position, update.Head = 3, chain[3]
+	update.Messages.Position, update.Messages.Head = 3, chain[3]
 	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
 	}

@@ -89,15 +89,15 @@ func (d *durability) look() int {
 }
 
 // First returns the index of the exchange's first entry, or of the next one if it has none.
-func (s *Update) First() int { return s.Position - len(s.Entries) }
+func (s *Update) First() int { return s.Messages.Position - len(s.Messages.Entries) }
 
 // Base returns the link of the history before the exchange's entries: the end of the request that it
 // continues, or its own end if it adds no message.
 func (s *Update) Base() conversation.Hash {
-	if len(s.Links) == 0 {
-		return s.Head
+	if len(s.Messages.Links) == 0 {
+		return s.Messages.Head
 	}
-	return s.Links[0]
+	return s.Messages.Links[0]
 }
 
 // MoveTo assigns the exchange to another lane.
@@ -107,17 +107,17 @@ func (s *Update) MoveTo(lane uuid.UUID, from Ancestry) { s.Lane, s.Ancestry = la
 // projections and inserts up to two numbers.
 func (s *Update) Fork(inherited, taken int) {
 	from := Ancestry{Parent: s.Lane, ForkAt: s.First(), Inherited: inherited, Taken: taken}
-	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), from)
+	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Messages.Head), from)
 }
 
 // Skip removes the entries before a message, because the archive has them.
 func (s *Update) Skip(messages int) {
-	skipped := min(messages-s.First(), len(s.Entries))
+	skipped := min(messages-s.First(), len(s.Messages.Entries))
 	if skipped <= 0 {
 		return
 	}
-	s.Entries = s.Entries[skipped:]
-	if s.Links = s.Links[min(skipped, len(s.Links)):]; len(s.Entries) == 0 {
-		s.Links = nil
+	s.Messages.Entries = s.Messages.Entries[skipped:]
+	if s.Messages.Links = s.Messages.Links[min(skipped, len(s.Messages.Links)):]; len(s.Messages.Entries) == 0 {
+		s.Messages.Links = nil
 	}
 }

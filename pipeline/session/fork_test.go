@@ -24,8 +24,8 @@ func TestForkInheritsAnchorOfSharedMessagesOnly(t *testing.T) {
 		trunk.Reported(session.Anchor{Position: test.position, Model: "m", Tokens: 70})
 
 		fork, _ := b.hold(t, session.Hint{Name: "run", Source: "header"}, "a B c OTHER e2")
-		if fork.Parent != trunk.ID || fork.ForkAt != 3 {
-			t.Fatalf("%s: fork of %s at %d, want %s at 3", name, fork.Parent, fork.ForkAt, trunk.ID)
+		if fork.Ancestry.Parent != trunk.ID || fork.Ancestry.ForkAt != 3 {
+			t.Fatalf("%s: fork of %s at %d, want %s at 3", name, fork.Ancestry.Parent, fork.Ancestry.ForkAt, trunk.ID)
 		}
 		if anchor := fork.LastAnchor("m"); anchor.Tokens != test.want {
 			t.Errorf("%s: the fork has %+v, want %d tokens", name, anchor, test.want)
@@ -45,14 +45,14 @@ func TestCopyOfTheMainLineForksFromIt(t *testing.T) {
 	trunk := b.send(t, main, "a B c")
 
 	child := b.send(t, copied, "a B c D task")
-	if child.Parent != trunk.ID || child.ForkAt != 3 || child.Kind != session.Subagent || child.Session != trunk.Session {
-		t.Fatalf("lane %s of kind %q, from %s at %d; want a fork of %s at 3", child.ID, child.Kind, child.Parent, child.ForkAt, trunk.ID)
+	if child.Ancestry.Parent != trunk.ID || child.Ancestry.ForkAt != 3 || child.Kind != session.Subagent || child.Session != trunk.Session {
+		t.Fatalf("lane %s of kind %q, from %s at %d; want a fork of %s at 3", child.ID, child.Kind, child.Ancestry.Parent, child.Ancestry.ForkAt, trunk.ID)
 	}
 	if next := b.send(t, main, "a B c D e"); next.ID != trunk.ID || next.Kind != session.Main {
 		t.Errorf("the main line goes on in lane %s of kind %q, want %s", next.ID, next.Kind, trunk.ID)
 	}
-	if other := b.send(t, alone, "a B c D task"); other.ID == child.ID || other.Parent == trunk.ID {
-		t.Errorf("a line of its own is in lane %s, from %s", other.ID, other.Parent)
+	if other := b.send(t, alone, "a B c D task"); other.ID == child.ID || other.Ancestry.Parent == trunk.ID {
+		t.Errorf("a line of its own is in lane %s, from %s", other.ID, other.Ancestry.Parent)
 	}
 	b.restart(t)
 	if next := b.send(t, copied, "a B c D task E more"); next.ID != child.ID || next.Kind != session.Subagent {
@@ -71,8 +71,8 @@ func TestSideChatForksOnce(t *testing.T) {
 	b := setup(t)
 	trunk := b.send(t, main, "a B c")
 	fork := b.send(t, chat, "a B c D ask")
-	if fork.ID == trunk.ID || fork.Parent != trunk.ID || fork.ForkAt != 3 {
-		t.Fatalf("lane %s, from %s at %d; want a fork of %s at 3", fork.ID, fork.Parent, fork.ForkAt, trunk.ID)
+	if fork.ID == trunk.ID || fork.Ancestry.Parent != trunk.ID || fork.Ancestry.ForkAt != 3 {
+		t.Fatalf("lane %s, from %s at %d; want a fork of %s at 3", fork.ID, fork.Ancestry.Parent, fork.Ancestry.ForkAt, trunk.ID)
 	}
 	if next := b.send(t, chat, "a B c D ask E more"); next.ID != fork.ID {
 		t.Errorf("the chat goes on in lane %s, want %s", next.ID, fork.ID)

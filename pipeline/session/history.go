@@ -93,11 +93,11 @@ type Order struct {
 // Order returns the order for the lane's next epoch, or nil. An order waits until an epoch has been made or
 // an attempt has failed.
 func (l *Lane) Order() *Order {
-	if l.order.At.IsZero() || l.order.At.Before(l.Attempts().At) {
+	if l.compacted.order.At.IsZero() || l.compacted.order.At.Before(l.Attempts().At) {
 		return nil
 	}
-	if n := len(l.projections); n > 0 && !l.projections[n-1].At.Before(l.order.At) {
+	if n := len(l.compacted.projections); n > 0 && !l.compacted.projections[n-1].At.Before(l.compacted.order.At) {
 		return nil
 	}
-	return &l.order
+	return &l.compacted.order
 }

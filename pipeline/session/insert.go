@@ -90,7 +90,7 @@ func ofHistory(inserts []Insert, chain []conversation.Hash) []Insert {
 
 // NextInsert returns the number of the lane's next insert.
 func (l *Lane) NextInsert() int {
-	next := l.Taken + 1
+	next := l.Ancestry.Taken + 1
 	if n := len(l.inserts); n > 0 {
 		next = max(next, l.inserts[n-1].Number+1)
 	}
@@ -113,7 +113,7 @@ func (l *Lane) inherit(from *Lane, messages int) {
 	for _, insert := range from.inserts {
 		if insert.Message < messages {
 			l.inserts = append(l.inserts, insert)
-			l.Taken = insert.Number
+			l.Ancestry.Taken = insert.Number
 		}
 	}
 }

@@ -30,16 +30,16 @@ type Lane struct {
 	Kind    Kind
 	Assumed bool // opened during an outage of the store, which may know the lane
 
-	Ancestry
+	Ancestry Ancestry
 	Naming
 
 	mu     lock
 	warmth cacheState
 	trunk  weak.Pointer[Lane] // lane that a side call forked from
 
-	reached   // progress of its requests
-	compacted // replacements of its messages
-	notices   // changes by other processes
+	reached   reached   // progress of its requests
+	compacted compacted // replacements of its messages
+	notices   notices   // changes by other processes
 
 	*durability // progress of its messages into the archive
 
@@ -100,15 +100,15 @@ type Anchor struct {
 // ContinueFrom notes that a new lane continues the conversation of another lane without sharing its messages.
 // It does nothing for a fork.
 func (l *Lane) ContinueFrom(lane uuid.UUID) {
-	if l.Parent == uuid.Nil && !l.isFork && l.Kind == Main {
-		l.Parent = lane
+	if l.Ancestry.Parent == uuid.Nil && !l.reached.isFork && l.Kind == Main {
+		l.Ancestry.Parent = lane
 	}
 }
 
 // Projection returns the newest projection that applies to the history with the links of chain, or nil.
 func (l *Lane) Projection(chain []conversation.Hash) *Projection {
-	for i := len(l.projections) - 1; i >= 0; i-- {
-		projection := &l.projections[i]
+	for i := len(l.compacted.projections) - 1; i >= 0; i-- {
+		projection := &l.compacted.projections[i]
 		if projection.Covers < len(chain) && chain[projection.Covers] == projection.Chain {
 			return projection
 		}
@@ -118,24 +118,24 @@ func (l *Lane) Projection(chain []conversation.Hash) *Projection {
 
 // NextNumber returns the number of the lane's next projection.
 func (l *Lane) NextNumber() int {
-	if len(l.projections) == 0 {
+	if len(l.compacted.projections) == 0 {
 		return 1
 	}
-	return l.projections[len(l.projections)-1].Number + 1
+	return l.compacted.projections[len(l.compacted.projections)-1].Number + 1
 }
 
 // Adopt makes a committed projection the lane's newest.
 func (l *Lane) Adopt(projection Projection) {
-	l.projections = append(l.projections, projection)
+	l.compacted.projections = append(l.compacted.projections, projection)
 	l.PlanAhead(nil)
 }
 
 // LastAnchor returns the newest size that the provider reported for the model.
 func (l *Lane) LastAnchor(model string) Anchor {
-	if l.anchor.Model != model {
+	if l.reached.anchor.Model != model {
 		return Anchor{}
 	}
-	return l.anchor
+	return l.reached.anchor
 }
 
 // Unlock releases the lane for other requests.
@@ -145,8 +145,8 @@ func (l *Lane) Unlock() { l.mu.Unlock() }
 func (l *Lane) Reported(anchor Anchor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if anchor.Position >= l.anchor.Position || anchor.Model != l.anchor.Model {
-		l.anchor = anchor
+	if anchor.Position >= l.reached.anchor.Position || anchor.Model != l.reached.anchor.Model {
+		l.reached.anchor = anchor
 	}
 }
 
@@ -174,27 +174,27 @@ func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
 		Session: l.Session, Ancestry: Ancestry{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
 	}
-	fork.pins, fork.pinned = pinsBefore(l.pins, at), l.pinned
+	fork.compacted.pins, fork.compacted.pinned = pinsBefore(l.compacted.pins, at), l.compacted.pinned
 	fork.attempts = l.Attempts()
-	for _, projection := range l.projections {
+	for _, projection := range l.compacted.projections {
 		if projection.Covers <= at {
-			fork.projections = append(fork.projections, projection)
-			fork.Inherited = projection.Number
+			fork.compacted.projections = append(fork.compacted.projections, projection)
+			fork.Ancestry.Inherited = projection.Number
 		}
 	}
-	for _, summary := range l.summaries {
+	for _, summary := range l.compacted.summaries {
 		if summary.Covers <= at {
-			fork.summaries = append(fork.summaries, summary)
+			fork.compacted.summaries = append(fork.compacted.summaries, summary)
 		}
 	}
 	fork.inherit(l, at)
-	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.Taken <= l.Taken {
-		fork.Parent = l.Parent // its parent has all shared messages; this keeps lines of descent short
+	if l.Ancestry.Parent != uuid.Nil && at <= l.Ancestry.ForkAt && fork.Ancestry.Inherited <= l.Ancestry.Inherited && fork.Ancestry.Taken <= l.Ancestry.Taken {
+		fork.Ancestry.Parent = l.Ancestry.Parent // its parent has all shared messages; this keeps lines of descent short
 	}
-	if l.anchor.Position <= at {
-		fork.anchor = l.anchor
+	if l.reached.anchor.Position <= at {
+		fork.reached.anchor = l.reached.anchor
 	}
-	fork.warmth.inherit(&l.warmth, at, fork.Inherited)
+	fork.warmth.inherit(&l.warmth, at, fork.Ancestry.Inherited)
 	return fork
 }
 
@@ -204,18 +204,18 @@ func (l *Lane) weight() uint32 {
 	if plan := l.Plan(); plan != nil {
 		bytes += plan.Projection.weight()
 	}
-	for _, projection := range l.projections {
-		if projection.Number <= l.Inherited {
+	for _, projection := range l.compacted.projections {
+		if projection.Number <= l.Ancestry.Inherited {
 			continue // belongs to the parent's memory
 		}
 		bytes += projection.weight()
 	}
 	for i := range l.inserts {
-		if l.inserts[i].Number > l.Taken {
+		if l.inserts[i].Number > l.Ancestry.Taken {
 			bytes += l.inserts[i].weight()
 		}
 	}
-	for _, summary := range l.summaries {
+	for _, summary := range l.compacted.summaries {
 		bytes += 96 + len(summary.Text)
 	}
 	return uint32(min(bytes, 1<<30))
@@ -243,10 +243,10 @@ type Pin struct {
 
 // Pins returns the pinned messages of the lane, in order. The caller must not
 // change them.
-func (l *Lane) Pins() []int { return l.pins }
+func (l *Lane) Pins() []int { return l.compacted.pins }
 
 // Pinned reports whether the whole session is pinned: its prompts are compacted only by an order.
-func (l *Lane) Pinned() bool { return l.pinned }
+func (l *Lane) Pinned() bool { return l.compacted.pinned }
 
 // pinsBefore returns the pins of messages before index end.
 func pinsBefore(pins []int, end int) []int {

@@ -64,7 +64,7 @@ func (m *Memory) Announce(_ context.Context, _ tenants.WorkspaceID, updates []Up
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range updates {
-		one.Entries = nil
+		one.Messages.Entries = nil
 		m.record(one)
 	}
 	return nil
@@ -136,14 +136,14 @@ func (m *Memory) record(update Update) *Found {
 		m.kept[update.Lane] = make(map[int]archive.Entry)
 		m.inherit(lane, update)
 	}
-	lane.Tip = max(lane.Tip, update.Position)
+	lane.Tip = max(lane.Tip, update.Messages.Position)
 	if !update.Heat.At.Before(lane.Heat.At) {
 		lane.Heat = update.Heat
 	}
 	if !update.Attempts.At.Before(lane.Attempts.At) {
 		lane.Attempts = update.Attempts
 	}
-	for _, entry := range update.Entries {
+	for _, entry := range update.Messages.Entries {
 		entry.Raw = bytes.Clone(entry.Raw)
 		m.kept[update.Lane][entry.Index] = entry
 	}
@@ -155,7 +155,7 @@ func (m *Memory) record(update Update) *Found {
 		m.heads[workspace] = make(map[conversation.Hash]head)
 	}
 	if update.HasHead() {
-		m.heads[workspace][update.Head] = head{lane: update.Lane, position: update.Position}
+		m.heads[workspace][update.Messages.Head] = head{lane: update.Lane, position: update.Messages.Position}
 	}
 	return lane
 }

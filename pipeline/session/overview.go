@@ -133,7 +133,7 @@ type Overview struct {
 	StartedAt time.Time
 	LastAt    time.Time
 
-	Sums
+	Sums Sums
 
 	Single     bool // no request of it carries history, and its client names no session
 	Bridged    bool // content was put back after the client compacted itself

@@ -84,7 +84,7 @@ func (r *Resolver) Preview(ctx context.Context, scope Scope, messages []conversa
 	}
 	defer lane.Unlock()
 	seen := lane
-	if met < lane.tip && met < len(messages) {
+	if met < lane.reached.tip && met < len(messages) {
 		seen = lane.fork(met)
 	}
 	glance := Snapshot{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model), Inserts: seen.Inserts(chain)}

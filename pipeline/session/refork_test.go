@@ -34,8 +34,8 @@ func TestForkOfAForkComesFromTheLaneThatItSharesAllWith(t *testing.T) {
 			b := setup(t)
 			trunk := b.send(t, hint, "a B c")
 			fork := b.send(t, hint, "a B z")
-			if fork.Parent != trunk.ID || fork.ForkAt != 2 {
-				t.Fatalf("fork of %s at %d, want %s at 2", fork.Parent, fork.ForkAt, trunk.ID)
+			if fork.Ancestry.Parent != trunk.ID || fork.Ancestry.ForkAt != 2 {
+				t.Fatalf("fork of %s at %d, want %s at 2", fork.Ancestry.Parent, fork.Ancestry.ForkAt, trunk.ID)
 			}
 			if test.prepare != nil {
 				test.prepare(t, b, fork)
@@ -44,8 +44,8 @@ func TestForkOfAForkComesFromTheLaneThatItSharesAllWith(t *testing.T) {
 			if test.ofFork {
 				want = fork.ID
 			}
-			if again := b.send(t, hint, test.words); again.Parent != want || again.ForkAt != test.at {
-				t.Errorf("fork of %s at %d, want %s at %d", again.Parent, again.ForkAt, want, test.at)
+			if again := b.send(t, hint, test.words); again.Ancestry.Parent != want || again.Ancestry.ForkAt != test.at {
+				t.Errorf("fork of %s at %d, want %s at %d", again.Ancestry.Parent, again.Ancestry.ForkAt, want, test.at)
 			}
 		})
 	}
@@ -71,14 +71,14 @@ func TestForkTakesOverWhatStandsForSharedMessages(t *testing.T) {
 	} {
 		fork, forked := b.hold(t, hint, words)
 		projection, summary := fork.Projection(forked), fork.Summary(forked)
-		if projection == nil || projection.Number != want.projection || fork.Inherited != want.projection || fork.NextNumber() != want.projection+1 {
-			t.Errorf("%s: projection %+v, %d inherited, next %d; want %d", words, projection, fork.Inherited, fork.NextNumber(), want.projection)
+		if projection == nil || projection.Number != want.projection || fork.Ancestry.Inherited != want.projection || fork.NextNumber() != want.projection+1 {
+			t.Errorf("%s: projection %+v, %d inherited, next %d; want %d", words, projection, fork.Ancestry.Inherited, fork.NextNumber(), want.projection)
 		}
 		if summary == nil || summary.Covers != want.summary {
 			t.Errorf("%s: summary %+v, want one of %d messages", words, summary, want.summary)
 		}
-		if inserts := fork.Inserts(forked); len(inserts) != want.insert || fork.Taken != want.insert {
-			t.Errorf("%s: inserts %+v, %d taken; want %d", words, inserts, fork.Taken, want.insert)
+		if inserts := fork.Inserts(forked); len(inserts) != want.insert || fork.Ancestry.Taken != want.insert {
+			t.Errorf("%s: inserts %+v, %d taken; want %d", words, inserts, fork.Ancestry.Taken, want.insert)
 		}
 		fork.Unlock()
 	}
@@ -112,7 +112,7 @@ func TestRepeatedRequestOpensNoFork(t *testing.T) {
 	b := setup(t)
 	trunk := b.send(t, hint, "a B c")
 	b.send(t, hint, "a B c D e")
-	if again := b.send(t, hint, "a B c"); again.ID != trunk.ID || again.Parent != uuid.Nil {
-		t.Errorf("lane %s, forked from %s; want %s", again.ID, again.Parent, trunk.ID)
+	if again := b.send(t, hint, "a B c"); again.ID != trunk.ID || again.Ancestry.Parent != uuid.Nil {
+		t.Errorf("lane %s, forked from %s; want %s", again.ID, again.Ancestry.Parent, trunk.ID)
 	}
 }

@@ -215,16 +215,16 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 	case lane == nil:
 		lane = begin(id, scope, hint)
 		lane.checked(r.missed.Load())
-	case met < lane.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.isMain(hint.Kind):
+	case met < lane.reached.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.isMain(hint.Kind):
 		defer lane.Unlock() // once the other one is remembered, so that a waiting request finds it
 		lane = leave(lane, met, messages, chain, scope, hint)
 		lane.checked(r.missed.Load())
 	}
-	lane.tip, lane.served = max(lane.tip, length), max(lane.served, length)
+	lane.reached.tip, lane.reached.served = max(lane.reached.tip, length), max(lane.reached.served, length)
 	r.lanes.Set(lane.ID, lane)
-	if !aside || lane.ForkAt < length { // otherwise the head is the conversation's
+	if !aside || lane.Ancestry.ForkAt < length { // otherwise the head is the conversation's
 		r.heads.Set(chain[length], head{lane: lane.ID, position: length})
-		lane.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
+		lane.reached.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
 	}
 	if length > 1 && !aside && !hint.Copied { // the main line may continue from there, too
 		// A client may resend the same history with a changed newest message.
@@ -236,7 +236,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 // isMain reports whether a lane is the session's main line for a copy with requests of a kind. If that kind
 // is Main itself, forks of the main line are copies.
 func (l *Lane) isMain(kind Kind) bool {
-	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.ForkAt == 0 && !l.isFork)
+	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.Ancestry.ForkAt == 0 && !l.reached.isFork)
 }
 
 // Committed updates the weight of a lane with a new projection.

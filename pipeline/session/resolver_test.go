@@ -79,9 +79,9 @@ func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.L
 func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.Hash) {
 	t.Helper()
 	length := len(chain) - 1
-	update := session.Update{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Ancestry: session.Ancestry{Parent: lane.Parent, ForkAt: lane.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
+	update := session.Update{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Ancestry: session.Ancestry{Parent: lane.Ancestry.Parent, ForkAt: lane.Ancestry.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
 	for i := range length {
-		update.Entries = append(update.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
+		update.Messages.Entries = append(update.Messages.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
 	}
 	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
@@ -171,8 +171,8 @@ func TestForkKeepsTheProjectionsBeforeIt(t *testing.T) {
 	if lane.ID == trunk.ID {
 		t.Fatal("a fork stayed in the lane it left")
 	}
-	if lane.Session != trunk.Session || lane.Parent != trunk.ID || lane.ForkAt != 5 {
-		t.Fatalf("fork: session %s parent %s at %d, want %s %s 5", lane.Session, lane.Parent, lane.ForkAt, trunk.Session, trunk.ID)
+	if lane.Session != trunk.Session || lane.Ancestry.Parent != trunk.ID || lane.Ancestry.ForkAt != 5 {
+		t.Fatalf("fork: session %s parent %s at %d, want %s %s 5", lane.Session, lane.Ancestry.Parent, lane.Ancestry.ForkAt, trunk.Session, trunk.ID)
 	}
 	found := lane.Projection(chain)
 	if found == nil || found.Number != early.Number {
@@ -229,8 +229,8 @@ func TestNewestMessageSaidAgainKeepsTheProjection(t *testing.T) {
 	projection := b.epoch(t, "a B c D e", 2)
 	lane, chain := b.hold(t, session.Hint{}, "a B c D other")
 	defer lane.Unlock()
-	if lane.Session != trunk.Session || lane.ForkAt != 4 {
-		t.Fatalf("session %s at %d, want %s at 4", lane.Session, lane.ForkAt, trunk.Session)
+	if lane.Session != trunk.Session || lane.Ancestry.ForkAt != 4 {
+		t.Fatalf("session %s at %d, want %s at 4", lane.Session, lane.Ancestry.ForkAt, trunk.Session)
 	}
 	if found := lane.Projection(chain); found == nil || found.Number != projection.Number {
 		t.Fatalf("projection %+v, want number %d", found, projection.Number)
@@ -362,8 +362,8 @@ func TestForksAtOnePlaceAreSiblings(t *testing.T) {
 	trunk := b.send(t, session.Hint{}, "a B c D e")
 	for _, words := range []string{"a B c D e2", "a B c D e3", "a B c D e4"} {
 		fork := b.send(t, session.Hint{}, words)
-		if fork.Parent != trunk.ID || fork.ForkAt != 4 {
-			t.Fatalf("%s: forked from %s at %d, want %s at 4", words, fork.Parent, fork.ForkAt, trunk.ID)
+		if fork.Ancestry.Parent != trunk.ID || fork.Ancestry.ForkAt != 4 {
+			t.Fatalf("%s: forked from %s at %d, want %s at 4", words, fork.Ancestry.Parent, fork.Ancestry.ForkAt, trunk.ID)
 		}
 	}
 }

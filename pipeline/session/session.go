@@ -107,8 +107,9 @@ type Update struct {
 	Attempts Attempts   // the lane's
 	Ahead    *Ahead     // input of a plan for its next epoch; nil if nothing is new
 
-	Messages
-	Increment
+	// The recorder writes these parts beside the other fields.
+	Messages  Messages  `cbor:"-"`
+	Increment Increment `cbor:"-"`
 }
 
 // Messages are an exchange's additions to the history of its lane.
@@ -138,14 +139,14 @@ func Sum(counts, others map[string]int) map[string]int {
 // HasHead reports whether a later request may continue from the request's end. The end of a side call that
 // adds no message belongs to the conversation.
 func (s *Update) HasHead() bool {
-	return s.Position > 0 && (s.Kind != Side || s.ForkAt < s.Position)
+	return s.Messages.Position > 0 && (s.Kind != Side || s.ForkAt < s.Messages.Position)
 }
 
 // Bytes returns how many bytes of messages it holds.
 func (s *Update) Bytes() int {
-	bytes := len(s.Answer)
-	for i := range s.Entries {
-		bytes += len(s.Entries[i].Raw)
+	bytes := len(s.Messages.Answer)
+	for i := range s.Messages.Entries {
+		bytes += len(s.Messages.Entries[i].Raw)
 	}
 	return bytes
 }

@@ -16,11 +16,11 @@ type Standing struct {
 
 // standing is the Standing of the remembered lane. The caller holds it.
 func (l *Lane) standing() Standing {
-	standing := Standing{Lane: l.ID, Tip: l.tip, Heat: l.Heat(), Attempts: l.Attempts()}
-	if number := l.NextNumber() - 1; number > l.Inherited {
+	standing := Standing{Lane: l.ID, Tip: l.reached.tip, Heat: l.Heat(), Attempts: l.Attempts()}
+	if number := l.NextNumber() - 1; number > l.Ancestry.Inherited {
 		standing.Projection = number
 	}
-	if number := l.NextInsert() - 1; number > l.Taken {
+	if number := l.NextInsert() - 1; number > l.Ancestry.Taken {
 		standing.Insert = number
 	}
 	return standing
@@ -30,7 +30,7 @@ func (l *Lane) standing() Standing {
 // its projections or inserts must be read, too. The caller holds the lane.
 func (l *Lane) catchUp(now Standing) (current bool) {
 	own := l.standing()
-	l.tip = max(l.tip, now.Tip)
+	l.reached.tip = max(l.reached.tip, now.Tip)
 	l.warmth.renew(now.Heat)
 	l.progress.mu.Lock()
 	if now.Attempts.At.After(l.attempts.At) {
@@ -44,18 +44,18 @@ func (l *Lane) catchUp(now Standing) (current bool) {
 // process knows met of them. If other processes have served more of the lane since, the history is assumed to
 // continue from there. The recorder finds a history that does not. The caller holds the lane.
 func (l *Lane) unasked(met, length int) int {
-	if met < l.served { // it continues an earlier request to this process
+	if met < l.reached.served { // it continues an earlier request to this process
 		return met
 	}
-	return max(met, min(l.tip, length))
+	return max(met, min(l.reached.tip, length))
 }
 
 // absorb updates the remembered lane to its stored state. State that the store does not have yet stays. The
 // caller holds the lane.
 func (l *Lane) absorb(found *Found) {
 	l.catchUp(Standing{Tip: found.Tip, Heat: found.Heat, Attempts: found.Attempts})
-	l.projections = withNewer(found.Projections, l.projections)
-	l.summaries, l.pins, l.pinned, l.order = found.Summaries, found.Pins, found.Pinned, found.Order
+	l.compacted.projections = withNewer(found.Projections, l.compacted.projections)
+	l.compacted.summaries, l.compacted.pins, l.compacted.pinned, l.compacted.order = found.Summaries, found.Pins, found.Pinned, found.Order
 	l.inserts = found.Inserts
 	l.Arrived(0, found.Archived)
 	l.PlanAhead(found.Plan)

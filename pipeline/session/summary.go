@@ -40,8 +40,8 @@ const maxRejected = 8
 // caller holds the lane.
 func (l *Lane) Summary(chain []conversation.Hash) *Summary {
 	var found *Summary
-	for i := range l.summaries {
-		summary := &l.summaries[i]
+	for i := range l.compacted.summaries {
+		summary := &l.compacted.summaries[i]
 		fits := summary.Covers < len(chain) && chain[summary.Covers] == summary.Chain
 		if fits && (found == nil || summary.Covers >= found.Covers) {
 			found = summary
@@ -66,8 +66,8 @@ func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
 		return
 	}
 	known.mu.Lock()
-	if !slices.Contains(known.summaries, summary) {
-		known.summaries = append(known.summaries, summary)
+	if !slices.Contains(known.compacted.summaries, summary) {
+		known.compacted.summaries = append(known.compacted.summaries, summary)
 	}
 	known.mu.Unlock()
 	m.lanes.Set(lane, known)
@@ -90,6 +90,6 @@ func (m *mind) SummaryRejected(lane uuid.UUID, reason string) {
 // this process knows the summary.
 func (n *news) SummaryChanged(lane uuid.UUID, covers int) {
 	n.changed(lane, func(known *Lane) bool {
-		return slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })
+		return slices.ContainsFunc(known.compacted.summaries, func(s Summary) bool { return s.Covers == covers })
 	})
 }

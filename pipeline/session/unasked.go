@@ -67,7 +67,7 @@ func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 
 // replace makes a projection the lane's newest, in place of those with its number or a later one.
 func (l *Lane) replace(newest Projection) {
-	l.projections = slices.DeleteFunc(slices.Clone(l.projections), func(own Projection) bool { return own.Number >= newest.Number })
+	l.compacted.projections = slices.DeleteFunc(slices.Clone(l.compacted.projections), func(own Projection) bool { return own.Number >= newest.Number })
 	l.Adopt(newest)
 }
 
@@ -98,7 +98,7 @@ func assumedID(hint Hint, messages []conversation.Digest, chain []conversation.H
 // assume notes that the lane was opened without the store, which may know it.
 func (l *Lane) assume() {
 	l.Assumed = true
-	l.stale.Store(true)
+	l.notices.stale.Store(true)
 }
 
 // Compacted notes that a lane of a workspace has a projection with a number in the store, or 0 if the lane
@@ -151,8 +151,8 @@ func (n *news) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
 		return errors.New("the lane has joined another one")
 	}
 	read := found.Stored()
-	read.stale.Store(true) // because requests of other processes since then are unknown
-	read.at.Store(&place{workspace: workspace, head: ends[0].Head})
+	read.notices.stale.Store(true) // because requests of other processes since then are unknown
+	read.reached.at.Store(&place{workspace: workspace, head: ends[0].Head})
 	for _, end := range ends {
 		n.mind.heads.SetIfAbsent(end.Head, head{lane: lane, position: end.Position})
 	}

@@ -143,7 +143,7 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 		}
 		for n := range 3 {
 			raw := fmt.Appendf(nil, `{"role":"user","content":"zebra %d of session %d of %s"}`, n, i, name)
-			seen.Entries = append(seen.Entries, archive.Entry{Index: n, Hash: sha256.Sum256(raw), Role: conversation.User, Tokens: 7, Raw: raw})
+			seen.Messages.Entries = append(seen.Messages.Entries, archive.Entry{Index: n, Hash: sha256.Sum256(raw), Role: conversation.User, Tokens: 7, Raw: raw})
 		}
 		if err := p.sessions.Record(t.Context(), workspace.ID, []session.Update{seen}); err != nil {
 			t.Fatal(err)
@@ -153,10 +153,10 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 		}
 		err := p.DB.Exchanges.RecordExchanges(t.Context(), workspace.ID, []tenants.Exchange{{
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-			ExchangeRequest: tenants.ExchangeRequest{
+			Request: tenants.ExchangeRequest{
 				Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Endpoint: "/v1/messages",
 			},
-			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
+			Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -67,17 +67,11 @@ type Mails struct {
 func (s *Service) SetMails(mails Mails) { s.mails = mails }
 
 // accounts handles people's changes to their own accounts.
-type accounts struct {
-	store   Store
-	prover  *prover
-	logins  *logins
-	letters *letters
-	now     func() time.Time
-}
+type accounts struct{ parts *parts }
 
 // Link returns the token of a link's secret, or tenants.ErrLinkEnded.
 func (a *accounts) Link(ctx context.Context, secret string) (tenants.Token, error) {
-	return a.store.Token(ctx, hashToken(secret), a.now())
+	return a.parts.store.Token(ctx, hashToken(secret), a.parts.now())
 }
 
 // ResetPassword sets the password of the person to whom a link was sent, and ends all
@@ -93,19 +87,19 @@ func (a *accounts) ResetPassword(ctx context.Context, secret, password string) e
 	if err != nil {
 		return err // before hashing a password unnecessarily
 	}
-	hash, err := a.prover.hash(ctx, password)
+	hash, err := a.parts.prover.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	defer a.logins.Forget()
-	return a.store.ResetPassword(ctx, token.Hash, a.now(), hash, a.letters.passwordMail)
+	defer a.parts.logins.Forget()
+	return a.parts.store.ResetPassword(ctx, token.Hash, a.parts.now(), hash, a.parts.letters.passwordMail)
 }
 
 // ConfirmEmail proves the address that a link was sent to: it verifies the account's address or changes it.
 // It returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
 func (a *accounts) ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error) {
-	defer a.logins.Forget()
-	return a.store.ConfirmEmail(ctx, hashToken(secret), a.now(), a.letters.emailChangedMail)
+	defer a.parts.logins.Forget()
+	return a.parts.store.ConfirmEmail(ctx, hashToken(secret), a.parts.now(), a.parts.letters.emailChangedMail)
 }
 
 // ChangePassword changes the password of a logged-in person who knows it, and ends their other logins. It
@@ -114,15 +108,15 @@ func (a *accounts) ChangePassword(ctx context.Context, who tenants.Principal, cu
 	if err := checkPassword(password, who.User.Email); err != nil {
 		return err
 	}
-	if err := a.prover.confirm(ctx, who, "current_password", current); err != nil {
+	if err := a.parts.prover.confirm(ctx, who, "current_password", current); err != nil {
 		return err
 	}
-	hash, err := a.prover.hash(ctx, password)
+	hash, err := a.parts.prover.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	defer a.logins.Forget()
-	return a.store.ChangePassword(ctx, who.User, who.Login.ID, hash, a.letters.passwordMail(who.User))
+	defer a.parts.logins.Forget()
+	return a.parts.store.ChangePassword(ctx, who.User, who.Login.ID, hash, a.parts.letters.passwordMail(who.User))
 }
 
 // AskEmail sends a link to the new address of a logged-in person who knows their password, and notifies the
@@ -136,13 +130,13 @@ func (a *accounts) AskEmail(ctx context.Context, who tenants.Principal, password
 	if email == who.User.Email {
 		return tenants.Invalid{Field: "email", Message: "is your address already"}
 	}
-	if err := a.prover.confirm(ctx, who, "password", password); err != nil {
+	if err := a.parts.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
-	if err := a.prover.throttle.Take(ctx, mailsTo("change of address", email)); err != nil {
+	if err := a.parts.prover.throttle.Take(ctx, mailsTo("change of address", email)); err != nil {
 		return err
 	}
-	return a.store.SendLetters(ctx, who.User.ID, []tenants.LinkMail{a.letters.emailLetter(email)}, a.letters.emailAskedMail(who.User.Email, email))
+	return a.parts.store.SendLetters(ctx, who.User.ID, []tenants.LinkMail{a.parts.letters.emailLetter(email)}, a.parts.letters.emailAskedMail(who.User.Email, email))
 }
 
 func hashToken(secret string) []byte {
@@ -160,8 +154,8 @@ func (a *accounts) DeleteAccount(ctx context.Context, who tenants.Principal, pas
 	if err := a.confirmDeletion(ctx, who, password); err != nil {
 		return err
 	}
-	defer a.logins.Forget()
-	if err := a.store.DeleteAccount(ctx, who.User.ID, revokeKeys); err != nil {
+	defer a.parts.logins.Forget()
+	if err := a.parts.store.DeleteAccount(ctx, who.User.ID, revokeKeys); err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
 	return nil
@@ -171,7 +165,7 @@ func (a *accounts) DeleteAccount(ctx context.Context, who tenants.Principal, pas
 // workspace's identity provider can prove it.
 func (a *accounts) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
 	if !who.Login.SignOn.IsZero() {
-		memberships, err := a.store.Memberships(ctx, who.User.ID)
+		memberships, err := a.parts.store.Memberships(ctx, who.User.ID)
 		if err != nil {
 			return fmt.Errorf("delete account: %w", err)
 		}
@@ -181,14 +175,14 @@ func (a *accounts) confirmDeletion(ctx context.Context, who tenants.Principal, p
 			}
 		}
 	}
-	_, hash, err := a.store.UserByEmail(ctx, who.User.Email)
+	_, hash, err := a.parts.store.UserByEmail(ctx, who.User.Email)
 	if err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
 	if hash != "" {
-		return a.prover.confirm(ctx, who, "password", password)
+		return a.parts.prover.confirm(ctx, who, "password", password)
 	}
-	if a.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin {
+	if a.parts.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin {
 		return tenants.Invalid{Field: "password", Message: "is not set for your account: log out and log in again, then delete it within 15 minutes"}
 	}
 	return nil

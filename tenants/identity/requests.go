@@ -8,12 +8,7 @@ import (
 )
 
 // requests handles requests by mail, which are answered in the background.
-type requests struct {
-	store    Store
-	entrance *entrance
-	prover   *prover
-	letters  *letters
-}
+type requests struct{ parts *parts }
 
 // AskReset sends a link to set a password to the owner of an address. It does the same work and gives the
 // same answer whether the address is known, and whether it was sent too many links lately. In the latter case
@@ -34,23 +29,23 @@ func (r *requests) ask(ctx context.Context, kind tenants.RequestKind, email, fro
 	if err != nil {
 		return err
 	}
-	if err := r.prover.throttle.Take(ctx, askingFrom(kind, from)); err != nil {
+	if err := r.parts.prover.throttle.Take(ctx, askingFrom(kind, from)); err != nil {
 		return err
 	}
-	return r.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
+	return r.parts.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
 }
 
 // askSignUp stores a sign-up for AnswerRequests and returns tenants.ErrMailSent.
 func (r *requests) askSignUp(ctx context.Context, email, password, workspace string) error {
 	from := tenants.ActorOf(ctx).From
-	if err := r.prover.throttle.Take(ctx, askingFrom(tenants.RequestSignUp, from)); err != nil {
+	if err := r.parts.prover.throttle.Take(ctx, askingFrom(tenants.RequestSignUp, from)); err != nil {
 		return err
 	}
-	hash, err := r.prover.hash(ctx, password)
+	hash, err := r.parts.prover.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	err = r.store.AskAccount(ctx, tenants.AccountRequest{
+	err = r.parts.store.AskAccount(ctx, tenants.AccountRequest{
 		Kind: tenants.RequestSignUp, Email: email, PasswordHash: hash, Workspace: workspace, From: from,
 	})
 	if err != nil {
@@ -62,15 +57,15 @@ func (r *requests) askSignUp(ctx context.Context, email, password, workspace str
 // AnswerRequests answers the pending requests by address. It may run at any time, also in several processes
 // at once.
 func (r *requests) AnswerRequests(ctx context.Context) error {
-	requests, err := r.store.AccountRequests(ctx, requestsAtOne)
+	requests, err := r.parts.store.AccountRequests(ctx, requestsAtOne)
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, request := range requests {
-		letter := r.letters.verifyLetter(request.Email)
+		letter := r.parts.letters.verifyLetter(request.Email)
 		if request.Kind == tenants.RequestReset {
-			letter = r.letters.resetLetter(request.Email)
+			letter = r.parts.letters.resetLetter(request.Email)
 		}
 		failed = append(failed, r.answer(ctx, request, letter))
 	}
@@ -81,15 +76,15 @@ func (r *requests) AnswerRequests(ctx context.Context) error {
 // rules again because settings may have changed, and because only one of several first users is the first.
 func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail) error {
 	mails := mailsTo(string(request.Kind), request.Email)
-	err := r.prover.throttle.Check(ctx, mails)
+	err := r.parts.prover.throttle.Check(ctx, mails)
 	if errors.Is(err, tenants.ErrTooMany) {
-		return r.store.DropRequest(ctx, request)
+		return r.parts.store.DropRequest(ctx, request)
 	}
 	if err == nil {
 		err = r.answered(ctx, request, letter)
 	}
 	if err == nil {
-		err = r.prover.throttle.Take(ctx, mails) // only now, because a failed answer is retried
+		err = r.parts.prover.throttle.Take(ctx, mails) // only now, because a failed answer is retried
 	}
 	if errors.Is(err, tenants.ErrTooMany) {
 		return nil // another process sent one meanwhile
@@ -98,15 +93,15 @@ func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, l
 }
 
 func (r *requests) answered(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail) (err error) {
-	known := r.letters.knownMail(request.Email)
+	known := r.parts.letters.knownMail(request.Email)
 	if request.Kind == tenants.RequestSignUp {
-		request.OnlyFirst, err = r.entrance.takes(ctx, request.Email)
+		request.OnlyFirst, err = r.parts.entrance.takes(ctx, request.Email)
 	}
 	if err == nil {
-		err = r.store.AnswerRequest(ctx, request, letter, known)
+		err = r.parts.store.AnswerRequest(ctx, request, letter, known)
 	}
 	if isRefusal(err) || errors.Is(err, tenants.ErrNotFirst) {
-		return r.store.RefuseSignUp(ctx, request, r.letters.refusedMail(request.Email), known)
+		return r.parts.store.RefuseSignUp(ctx, request, r.parts.letters.refusedMail(request.Email), known)
 	}
 	return err
 }
@@ -117,10 +112,10 @@ func (r *requests) SendVerification(ctx context.Context, user tenants.User) erro
 	if user.VerifiedAt != nil {
 		return nil
 	}
-	if err := r.prover.throttle.Take(ctx, mailsTo(string(tenants.RequestVerify), user.Email)); err != nil {
+	if err := r.parts.prover.throttle.Take(ctx, mailsTo(string(tenants.RequestVerify), user.Email)); err != nil {
 		return err
 	}
-	return r.store.SendLetters(ctx, user.ID, []tenants.LinkMail{r.letters.verifyLetter(user.Email)})
+	return r.parts.store.SendLetters(ctx, user.ID, []tenants.LinkMail{r.parts.letters.verifyLetter(user.Email)})
 }
 
 // FactorMail returns the notice about a change of a second factor, recovery codes, or the named passkey.

@@ -39,12 +39,8 @@ type Factors interface {
 
 // secondFactors handles people's second factors.
 type secondFactors struct {
-	store   Store
-	prover  *prover
-	logins  *logins
-	letters *letters
-	sealer  tenants.Sealer
-	now     func() time.Time
+	parts  *parts
+	sealer tenants.Sealer
 }
 
 // SetSealer sets the Sealer of second factors' secrets. It must be called before the service is used. Without
@@ -57,8 +53,8 @@ var errNoSealer = errors.New("second factor: nothing seals its secret")
 // SecondFactor returns the second factor of a person, or tenants.ErrNotFound. An unconfirmed one is returned
 // for tenants.SetUpAge.
 func (f *secondFactors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
-	factor, err := f.store.SecondFactor(ctx, user)
-	if err == nil && !factor.IsOn() && f.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
+	factor, err := f.parts.store.SecondFactor(ctx, user)
+	if err == nil && !factor.IsOn() && f.parts.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
 		return tenants.SecondFactor{}, tenants.ErrNotFound
 	}
 	return factor, err
@@ -70,7 +66,7 @@ func (f *secondFactors) StartSecondFactor(ctx context.Context, who tenants.Princ
 	if f.sealer == nil {
 		return errNoSealer
 	}
-	if err := f.prover.confirm(ctx, who, "password", password); err != nil {
+	if err := f.parts.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
 	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Palimpsest", AccountName: who.User.Email})
@@ -81,7 +77,7 @@ func (f *secondFactors) StartSecondFactor(ctx context.Context, who tenants.Princ
 	if err != nil {
 		return err
 	}
-	return f.store.StartSecondFactor(ctx, who.User.ID, sealed, f.now())
+	return f.parts.store.StartSecondFactor(ctx, who.User.ID, sealed, f.parts.now())
 }
 
 // SetUp returns a person's unconfirmed secret, or tenants.ErrNotFound.
@@ -120,9 +116,9 @@ func (f *secondFactors) ConfirmSecondFactor(ctx context.Context, who tenants.Pri
 		return nil, wrongCode(err)
 	}
 	codes, hashes := newRecoveryCodes(who.User.ID)
-	factor.ConfirmedAt, factor.LastStep = f.now(), step
-	defer f.logins.Forget()
-	return codes, f.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, f.letters.FactorMail(who.User, tenants.SecondFactorOn, ""))
+	factor.ConfirmedAt, factor.LastStep = f.parts.now(), step
+	defer f.parts.logins.Forget()
+	return codes, f.parts.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, f.parts.letters.FactorMail(who.User, tenants.SecondFactorOn, ""))
 }
 
 // RenewRecoveryCodes replaces the recovery codes of a logged-in person who knows their password and has a
@@ -132,7 +128,7 @@ func (f *secondFactors) RenewRecoveryCodes(ctx context.Context, who tenants.Prin
 		return nil, err
 	}
 	codes, hashes := newRecoveryCodes(who.User.ID)
-	return codes, f.store.ReplaceRecoveryCodes(ctx, who.User, hashes, f.letters.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
+	return codes, f.parts.store.ReplaceRecoveryCodes(ctx, who.User, hashes, f.parts.letters.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
 // RemoveSecondFactor turns off codes for a logged-in person who knows their password and has a code, and ends
@@ -142,8 +138,8 @@ func (f *secondFactors) RemoveSecondFactor(ctx context.Context, who tenants.Prin
 	if err := f.prove(ctx, who, password, code); err != nil {
 		return err
 	}
-	defer f.logins.Forget()
-	return f.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, f.letters.FactorMail(who.User, tenants.SecondFactorOff, ""))
+	defer f.parts.logins.Forget()
+	return f.parts.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, f.parts.letters.FactorMail(who.User, tenants.SecondFactorOff, ""))
 }
 
 // LogInWithCode logs in the person with a pending token of LogIn and a code of their app or a recovery code.
@@ -159,26 +155,26 @@ func (f *secondFactors) LogInWithCode(ctx context.Context, pending, code, userAg
 		return tenants.Principal{}, "", err
 	}
 	if !signOn.IsZero() { // single sign-on was the first proof and the code the second
-		return f.logins.openBound(ctx, user, signOn, userAgent)
+		return f.parts.logins.openBound(ctx, user, signOn, userAgent)
 	}
-	return f.logins.OpenLogin(ctx, user, userAgent)
+	return f.parts.logins.OpenLogin(ctx, user, userAgent)
 }
 
 // needsCode returns a tenants.CodeNeeded for a person with a second factor, after their password or single
 // sign-on.
 func (f *secondFactors) needsCode(ctx context.Context, user tenants.User, signOn tenants.WorkspaceID) error {
-	factors, err := f.store.FactorsOf(ctx, user.ID)
+	factors, err := f.parts.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
 	if !factors.AreOn() {
 		return nil
 	}
-	_, hash, err := f.store.UserByEmail(ctx, user.Email)
+	_, hash, err := f.parts.store.UserByEmail(ctx, user.Email)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
-	pending, err := f.logins.tokens.issuePending(user, fingerprint(hash), signOn)
+	pending, err := f.parts.logins.tokens.issuePending(user, fingerprint(hash), signOn)
 	if err != nil {
 		return err
 	}
@@ -187,7 +183,7 @@ func (f *secondFactors) needsCode(ctx context.Context, user tenants.User, signOn
 
 // prove requires a logged-in person's password and a code.
 func (f *secondFactors) prove(ctx context.Context, who tenants.Principal, password, code string) error {
-	if err := f.prover.confirm(ctx, who, "password", password); err != nil {
+	if err := f.parts.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
 	return wrongCode(f.useCode(ctx, who.User, code))
@@ -195,7 +191,7 @@ func (f *secondFactors) prove(ctx context.Context, who tenants.Principal, passwo
 
 // useCode uses up a person's code. People with passkeys and without an app have recovery codes only.
 func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code string) error {
-	factors, err := f.store.FactorsOf(ctx, user.ID)
+	factors, err := f.parts.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return err
 	}
@@ -205,12 +201,12 @@ func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code str
 	code = plainCode(code)
 	return f.guess(ctx, user, func() error {
 		if len(code) == recoveryLetters {
-			return f.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), f.now(), f.letters.FactorMail(user, tenants.RecoveryCodeUsed, ""))
+			return f.parts.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), f.parts.now(), f.parts.letters.FactorMail(user, tenants.RecoveryCodeUsed, ""))
 		}
 		if !factors.App {
 			return tenants.ErrWrongLogin
 		}
-		factor, err := f.store.SecondFactor(ctx, user.ID)
+		factor, err := f.parts.store.SecondFactor(ctx, user.ID)
 		if err != nil {
 			return err
 		}
@@ -218,7 +214,7 @@ func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code str
 		if err != nil {
 			return err
 		}
-		return f.store.UseStep(ctx, user.ID, step, f.now())
+		return f.parts.store.UseStep(ctx, user.ID, step, f.parts.now())
 	})
 }
 
@@ -226,21 +222,21 @@ func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code str
 // of passwords because codes are short.
 func (f *secondFactors) guess(ctx context.Context, user tenants.User, try func() error) error {
 	tries := codeTries(user, tenants.ActorOf(ctx).Place())
-	if err := f.prover.mayTry(ctx, tries); err != nil {
+	if err := f.parts.prover.mayTry(ctx, tries); err != nil {
 		return err
 	}
-	release, err := f.prover.passwords.acquire(ctx)
+	release, err := f.parts.prover.passwords.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	// Check again, because concurrent attempts may have failed meanwhile.
-	if err := f.prover.mayTry(ctx, tries); err != nil {
+	if err := f.parts.prover.mayTry(ctx, tries); err != nil {
 		return err
 	}
 	if err := try(); err != nil {
 		if errors.Is(err, tenants.ErrWrongLogin) {
-			return f.prover.failed(ctx, tries, err)
+			return f.parts.prover.failed(ctx, tries, err)
 		}
 		return err
 	}
@@ -253,7 +249,7 @@ func (f *secondFactors) stepOf(factor tenants.SecondFactor, code string) (int64,
 	if err != nil {
 		return 0, err
 	}
-	now := f.now().Unix() / codePeriod
+	now := f.parts.now().Unix() / codePeriod
 	for step := now - codeSkew; step <= now+codeSkew; step++ {
 		//nolint:gosec // the time is after 1970
 		good, err := hotp.ValidateCustom(code, uint64(step), secret, hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
@@ -320,11 +316,11 @@ func (f *secondFactors) Pending(ctx context.Context, pending string) (tenants.Us
 // pending is Pending with the workspace whose single sign-on replaced the password; zero if the password was
 // typed.
 func (f *secondFactors) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
-	claims, err := f.logins.tokens.pending(pending)
+	claims, err := f.parts.logins.tokens.pending(pending)
 	if err != nil {
 		return tenants.User{}, tenants.WorkspaceID{}, err
 	}
-	user, hash, err := f.store.UserByEmail(ctx, claims.Email)
+	user, hash, err := f.parts.store.UserByEmail(ctx, claims.Email)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
 		return tenants.User{}, tenants.WorkspaceID{}, tenants.ErrLoginEnded
 	}
@@ -340,7 +336,7 @@ func (f *secondFactors) PendingFactors(ctx context.Context, pending string) (ten
 	if err != nil {
 		return tenants.Factors{}, err
 	}
-	return f.store.FactorsOf(ctx, user.ID)
+	return f.parts.store.FactorsOf(ctx, user.ID)
 }
 
 // OpenWithPasskey opens a login for a user whose passkey was verified, and returns its token. If addresses

@@ -34,6 +34,16 @@ type Service struct {
 	now      func() time.Time
 }
 
+// parts are what changes to accounts, requests by mail and second factors have in common.
+type parts struct {
+	store    Store
+	entrance *entrance
+	prover   *prover
+	logins   *logins
+	letters  *letters
+	now      func() time.Time
+}
+
 // NewService returns a Service. The first signing key signs tokens; all keys verify them.
 func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, now func() time.Time) (*Service, error) {
 	passwords, err := newPasswords()
@@ -49,9 +59,8 @@ func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, no
 	s.prover = prover{store: store, passwords: passwords, throttle: throttle, now: now}
 	s.letters = letters{now: now}
 	s.logins = logins{store: store, tokens: tokens{keys: signingKeys, now: now}, known: known, now: now}
-	s.requests = requests{store: store, entrance: &s.entrance, prover: &s.prover, letters: &s.letters}
-	s.accounts = accounts{store: store, prover: &s.prover, logins: &s.logins, letters: &s.letters, now: now}
-	s.secondFactors = secondFactors{store: store, prover: &s.prover, logins: &s.logins, letters: &s.letters, now: now}
+	parts := &parts{store: store, entrance: &s.entrance, prover: &s.prover, logins: &s.logins, letters: &s.letters, now: now}
+	s.requests, s.accounts, s.secondFactors = requests{parts}, accounts{parts}, secondFactors{parts: parts}
 	return s, nil
 }
 

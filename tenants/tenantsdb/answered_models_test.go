@@ -18,8 +18,8 @@ func TestAnswersAreAddedUpByModel(t *testing.T) {
 	record := func(key uuid.UUID, model string, status int, took time.Duration) {
 		t.Helper()
 		one := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: at}
-		one.APIKey, one.Provider, one.Model, one.Status, one.Attempts, one.Endpoint = key, "anthropic", model, status, 1, "/v1/messages"
-		one.Overhead, one.TTFB, one.Duration = time.Second, time.Second+took/2, time.Second+took
+		one.Request.APIKey, one.Answer.Provider, one.Request.Model, one.Answer.Status, one.Answer.Attempts, one.Request.Endpoint = key, "anthropic", model, status, 1, "/v1/messages"
+		one.Times.Overhead, one.Times.TTFB, one.Times.Duration = time.Second, time.Second+took/2, time.Second+took
 		if err := b.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{one}); err != nil {
 			t.Fatal(err)
 		}

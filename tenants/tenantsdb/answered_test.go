@@ -11,13 +11,13 @@ func TestAnswersGivenAgainAreCountedSinceAMoment(t *testing.T) {
 	at := now()
 	for _, report := range []string{`{"cache": "hit"}`, `{"cache": "semantic-hit"}`, `{"cache": "miss"}`, `{}`} {
 		exchange := b.exchange(at)
-		exchange.Report, exchange.Attempts, exchange.Status = []byte(report), 0, 200
+		exchange.Prompt.Report, exchange.Answer.Attempts, exchange.Answer.Status = []byte(report), 0, 200
 		b.record(t, b.workspace, exchange)
 	}
 	old, asked, refused := b.exchange(at.Add(-48*time.Hour)), b.exchange(at), b.exchange(at)
-	old.Report, old.Attempts, old.Status = []byte(`{"cache": "hit"}`), 0, 200
-	asked.Report, asked.Attempts, asked.Status = []byte(`{"cache": "miss"}`), 1, 200
-	refused.Report, refused.Attempts, refused.Status = []byte(`{}`), 0, 429
+	old.Prompt.Report, old.Answer.Attempts, old.Answer.Status = []byte(`{"cache": "hit"}`), 0, 200
+	asked.Prompt.Report, asked.Answer.Attempts, asked.Answer.Status = []byte(`{"cache": "miss"}`), 1, 200
+	refused.Prompt.Report, refused.Answer.Attempts, refused.Answer.Status = []byte(`{}`), 0, 429
 	b.record(t, b.workspace, old, asked, refused)
 
 	for since, want := range map[time.Duration]int64{time.Hour: 2, 72 * time.Hour: 3, 0: 2} {

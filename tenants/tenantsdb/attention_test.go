@@ -19,7 +19,7 @@ func TestChoicesAreWhatARangeHas(t *testing.T) {
 		t.Errorf("choices %+v (%v), want %+v", choices, err, want)
 	}
 	own := b.exchange(day().Add(10 * time.Hour))
-	own.Class, own.Client = "summary", "palimpsest"
+	own.Request.Class, own.Request.Client = "summary", "palimpsest"
 	b.record(t, b.workspace, own)
 	all, err := b.Usage.UsageChoices(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(48 * time.Hour), Client: "codex"})
 	if err != nil || len(all.Clients) != 2 || len(all.APIKeys) != 5 {
@@ -34,9 +34,9 @@ func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
 	at := now().Add(time.Hour)
 	record := func(after time.Duration, status int) {
 		exchange := b.exchange(at.Add(after))
-		exchange.ProviderKey, exchange.Status = key.ID, status
+		exchange.Answer.ProviderKey, exchange.Answer.Status = key.ID, status
 		if status >= 400 {
-			exchange.ErrorFrom = "provider"
+			exchange.Answer.ErrorFrom = "provider"
 		}
 		b.record(t, b.workspace, exchange)
 	}
@@ -74,8 +74,8 @@ func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
 	at := now().Add(time.Hour)
 	record := func(compression, version, reason string) {
 		exchange := b.exchange(at)
-		exchange.Client, exchange.Model, exchange.Compression = "claude-code", "claude-sonnet-5", compression
-		exchange.Report = []byte(`{"client_version":"` + version + `","events":[{"type":"started"},{"type":"target_unreachable","reason":"` + reason + `"}]}`)
+		exchange.Request.Client, exchange.Request.Model, exchange.Prompt.Compression = "claude-code", "claude-sonnet-5", compression
+		exchange.Prompt.Report = []byte(`{"client_version":"` + version + `","events":[{"type":"started"},{"type":"target_unreachable","reason":"` + reason + `"}]}`)
 		b.record(t, b.workspace, exchange)
 	}
 	record("unreachable", "2.1.330", "kept_messages")

@@ -14,7 +14,7 @@ func TestBalanceAddsUpOneWorkspaceInASpan(t *testing.T) {
 	b := setup(t)
 	record := func(at time.Time, projection int, net int64, cause string, missed int) {
 		exchange := b.exchange(at)
-		exchange.Projection, exchange.NetMicroUSD, exchange.MissCause, exchange.MissedTokens = projection, net, cause, missed
+		exchange.Prompt.Projection, exchange.Cost.NetMicroUSD, exchange.Tokens.MissCause, exchange.Tokens.MissedTokens = projection, net, cause, missed
 		b.record(t, b.workspace, exchange)
 	}
 	record(day(), 0, 0, "cold_start", 0)

@@ -22,9 +22,9 @@ func TestSpendersAreWhoseExchangesTheyAre(t *testing.T) {
 	exchange := func(key uuid.UUID, at time.Time, cost int64, tags tenants.Tags) tenants.Exchange {
 		return tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: key, Tags: tags},
-			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
-			ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
+			Request: tenants.ExchangeRequest{APIKey: key, Tags: tags},
+			Answer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
+			Cost:    tenants.ExchangeCost{CostMicroUSD: cost},
 		}
 	}
 	day, month := tenants.SpendSpan(at)

@@ -192,37 +192,37 @@ type recordedRow struct {
 func toRecorded(e *tenants.Exchange) recordedRow {
 	row := recordedRow{
 		exchangeRow: exchangeRow{
-			ID: e.ID, At: e.At, APIKeyID: e.APIKey,
-			Provider: storable(string(e.Provider)), Endpoint: storable(e.Endpoint), Model: name(e.Model), Client: name(e.Client), Class: e.Class,
-			Stream: e.Stream, Status: e.Status, ErrorFrom: storable(e.ErrorFrom), ErrorType: storable(e.ErrorType),
-			Position: e.Position, Compression: storable(e.Compression),
-			TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, WindowTokens: e.Window,
-			Level0: e.Levels[0], Level1: e.Levels[1], Level2: e.Levels[2], Level3: e.Levels[3],
-			InputTokens: e.Input, CacheReadTokens: e.CacheRead, CacheWriteTokens: e.CacheWrite, OutputTokens: e.Output,
-			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
-			UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD, Bridged: e.Bridged, Compacted: e.Compacted,
-			Reach: e.Reach, TakesTokens: e.Takes, TargetTokens: e.Target, ServiceTier: name(e.ServiceTier), Speed: name(e.Speed), Region: name(e.Region), AnsweredBy: name(e.AnsweredBy),
-			MissCause: e.MissCause, MissedTokens: e.MissedTokens, Projection: e.Projection, PredictedMicroUSD: e.PredictedMicroUSD,
-			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
-			Attempts: e.Attempts,
+			ID: e.ID, At: e.At, APIKeyID: e.Request.APIKey,
+			Provider: storable(string(e.Answer.Provider)), Endpoint: storable(e.Request.Endpoint), Model: name(e.Request.Model), Client: name(e.Request.Client), Class: e.Request.Class,
+			Stream: e.Request.Stream, Status: e.Answer.Status, ErrorFrom: storable(e.Answer.ErrorFrom), ErrorType: storable(e.Answer.ErrorType),
+			Position: e.Request.Position, Compression: storable(e.Prompt.Compression),
+			TokensBefore: e.Prompt.TokensBefore, TokensAfter: e.Prompt.TokensAfter, WindowTokens: e.Prompt.Window,
+			Level0: e.Prompt.Levels[0], Level1: e.Prompt.Levels[1], Level2: e.Prompt.Levels[2], Level3: e.Prompt.Levels[3],
+			InputTokens: e.Tokens.Input, CacheReadTokens: e.Tokens.CacheRead, CacheWriteTokens: e.Tokens.CacheWrite, OutputTokens: e.Tokens.Output,
+			CostMicroUSD: e.Cost.CostMicroUSD, NetMicroUSD: e.Cost.NetMicroUSD,
+			UnreadMicroUSD: e.Cost.UnreadMicroUSD, RewrittenMicroUSD: e.Cost.RewrittenMicroUSD, Bridged: e.Prompt.Bridged, Compacted: e.Prompt.Compacted,
+			Reach: e.Prompt.Reach, TakesTokens: e.Prompt.Takes, TargetTokens: e.Prompt.Target, ServiceTier: name(e.Answer.ServiceTier), Speed: name(e.Answer.Speed), Region: name(e.Answer.Region), AnsweredBy: name(e.Answer.AnsweredBy),
+			MissCause: e.Tokens.MissCause, MissedTokens: e.Tokens.MissedTokens, Projection: e.Prompt.Projection, PredictedMicroUSD: e.Cost.PredictedMicroUSD,
+			OverheadUS: e.Times.Overhead.Microseconds(), TTFBUS: e.Times.TTFB.Microseconds(), DurationUS: e.Times.Duration.Microseconds(),
+			Attempts: e.Answer.Attempts,
 		},
 		// JSON columns reject NUL.
-		Report: bytes.ReplaceAll(e.Report, []byte(`\u0000`), []byte(`\ufffd`)),
+		Report: bytes.ReplaceAll(e.Prompt.Report, []byte(`\u0000`), []byte(`\ufffd`)),
 	}
 	if len(row.Report) == 0 {
 		row.Report = nil
 	}
-	if e.Session != uuid.Nil {
-		row.SessionID, row.LaneID = &e.Session, &e.Lane
+	if e.Request.Session != uuid.Nil {
+		row.SessionID, row.LaneID = &e.Request.Session, &e.Request.Lane
 	}
-	if e.ProviderKey != uuid.Nil {
-		row.ProviderKeyID = &e.ProviderKey
+	if e.Answer.ProviderKey != uuid.Nil {
+		row.ProviderKeyID = &e.Answer.ProviderKey
 	}
-	if e.EndUser != "" {
-		row.EndUser = &e.EndUser
+	if e.Request.EndUser != "" {
+		row.EndUser = &e.Request.EndUser
 	}
-	row.Answer, row.ErrorText = hexText(e.Answer), hexText(e.ErrorText)
-	row.Tags, row.Signed = textsJSON(e.Tags), textsJSON(e.Signed)
+	row.Answer, row.ErrorText = hexText(e.Answer.Answer), hexText(e.Answer.ErrorText)
+	row.Tags, row.Signed = textsJSON(e.Request.Tags), textsJSON(e.Answer.Signed)
 	return row
 }
 
@@ -263,29 +263,29 @@ func textsOf(encoded []byte) map[string]string {
 func (r *exchangeRow) toExchange() tenants.Exchange {
 	return tenants.Exchange{
 		ID: r.ID, Workspace: r.WorkspaceID, At: r.At,
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, Endpoint: r.Endpoint, Model: r.Model,
 			Client: r.Client, Class: r.Class, Stream: r.Stream, Position: r.Position, Tags: textsOf(r.Tags), EndUser: r.EndUser,
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{
+		Answer: tenants.ExchangeAnswer{
 			ProviderKey: r.ProviderKeyID, Provider: tenants.Provider(r.Provider), Status: r.Status, ErrorFrom: r.ErrorFrom,
 			ErrorType: r.ErrorType, Attempts: r.Attempts, Answer: r.Answer, Signed: textsOf(r.Signed),
 			ErrorText: r.ErrorText, Served: tenants.Served{ServiceTier: r.ServiceTier, Speed: r.Speed, Region: r.Region, AnsweredBy: r.AnsweredBy},
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			Compression: r.Compression, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
 			Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3}, Bridged: r.Bridged, Compacted: r.Compacted,
 			Reach: r.Reach, Takes: r.TakesTokens, Target: r.TargetTokens, Projection: r.Projection, Report: r.Report,
 		},
-		ExchangeTokens: tenants.ExchangeTokens{
+		Tokens: tenants.ExchangeTokens{
 			Input: r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
 			MissCause: r.MissCause, MissedTokens: r.MissedTokens,
 		},
-		ExchangeCost: tenants.ExchangeCost{
+		Cost: tenants.ExchangeCost{
 			CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD, UnreadMicroUSD: r.UnreadMicroUSD,
 			RewrittenMicroUSD: r.RewrittenMicroUSD, PredictedMicroUSD: r.PredictedMicroUSD,
 		},
-		ExchangeTimes: tenants.ExchangeTimes{
+		Times: tenants.ExchangeTimes{
 			Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
 		},
 	}
@@ -318,7 +318,7 @@ func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID,
 // Joined runs fn with a tenant's transaction as a pgx.Tx, for libraries that need pgx. fn must not commit or
 // roll it back.
 func (db *DB) Joined(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error {
-	return db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+	return db.core.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		t, err := transactionOf(tx)
 		if err != nil {
 			return err

@@ -46,11 +46,11 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	_, other := b.signUp(t, "eve@example.com")
 	at := now()
 	early, late, foreign := b.exchange(at.Add(-time.Hour)), b.exchange(at), b.exchange(at)
-	late.Session, late.Client, late.Model, late.Status = uuid.New(), "claude-code", "opus", 529
-	late.ErrorFrom, late.MissCause = "provider", "ttl_expiry"
-	late.Tags, late.EndUser = tenants.Tags{"team": "search", "env": "prod"}, "ada"
-	late.Report = []byte(`{"modules":[{"name":"ipc","outcome":"applied"},{"name":"patterns","outcome":"noop"}]}`)
-	foreign.Tags, foreign.Client, foreign.EndUser = late.Tags, late.Client, "ada"
+	late.Request.Session, late.Request.Client, late.Request.Model, late.Answer.Status = uuid.New(), "claude-code", "opus", 529
+	late.Answer.ErrorFrom, late.Tokens.MissCause = "provider", "ttl_expiry"
+	late.Request.Tags, late.Request.EndUser = tenants.Tags{"team": "search", "env": "prod"}, "ada"
+	late.Prompt.Report = []byte(`{"modules":[{"name":"ipc","outcome":"applied"},{"name":"patterns","outcome":"noop"}]}`)
+	foreign.Request.Tags, foreign.Request.Client, foreign.Request.EndUser = late.Request.Tags, late.Request.Client, "ada"
 	b.record(t, b.workspace, early, late)
 	b.record(t, other, foreign)
 	newest, oldest, both := []uuid.UUID{late.ID}, []uuid.UUID{early.ID}, []uuid.UUID{late.ID, early.ID}
@@ -60,7 +60,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		want   []uuid.UUID
 	}{
 		"everything":          {tenants.ExchangeFilter{}, both},
-		"one session":         {tenants.ExchangeFilter{Session: late.Session}, newest},
+		"one session":         {tenants.ExchangeFilter{Session: late.Request.Session}, newest},
 		"unknown session":     {tenants.ExchangeFilter{Session: uuid.New()}, nil},
 		"from is included":    {tenants.ExchangeFilter{From: at}, newest},
 		"to is not":           {tenants.ExchangeFilter{To: at}, oldest},
@@ -69,7 +69,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"a limit too large":   {tenants.ExchangeFilter{Limit: 100_000}, both},
 		"an id":               {tenants.ExchangeFilter{ID: early.ID.String()}, oldest},
 		"the start of ids":    {tenants.ExchangeFilter{ID: late.ID.String()[:8]}, both},
-		"a key":               {tenants.ExchangeFilter{APIKey: early.APIKey}, oldest},
+		"a key":               {tenants.ExchangeFilter{APIKey: early.Request.APIKey}, oldest},
 		"a client":            {tenants.ExchangeFilter{Client: "claude-code"}, newest},
 		"a model":             {tenants.ExchangeFilter{Model: "claude"}, oldest},
 		"no such model":       {tenants.ExchangeFilter{Model: "claude\x00"}, oldest}, // as the first was stored
@@ -89,15 +89,15 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"their tag":           {tenants.ExchangeFilter{EndUser: []string{"ada"}, Tags: tenants.Tags{"team": "sales"}}, nil},
 		"two tags":            {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search", "env": "prod"}}, newest},
 		"two tags, one wrong": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod", "team": "billing"}}, nil},
-		"tag and session":     {tenants.ExchangeFilter{Session: late.Session, Tags: tenants.Tags{"env": "prod"}}, newest},
+		"tag and session":     {tenants.ExchangeFilter{Session: late.Request.Session, Tags: tenants.Tags{"env": "prod"}}, newest},
 		"tag, client, model":  {tenants.ExchangeFilter{Client: "claude-code", Model: "opus", Tags: tenants.Tags{"env": "prod"}}, newest},
 		"tag, another client": {tenants.ExchangeFilter{Client: "codex", Tags: tenants.Tags{"env": "prod"}}, nil},
 		"everything at once": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", EndUser: []string{"ada"},
-			AnswerFilter: tenants.AnswerFilter{StatusClass: 5, ErrorFrom: "provider", MissCause: "ttl_expiry"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
+			ID: late.ID.String(), Session: late.Request.Session, APIKey: late.Request.APIKey, Client: "claude-code", Model: "opus", EndUser: []string{"ada"},
+			AnswerFilter: tenants.AnswerFilter{StatusClass: 5, ErrorFrom: "provider", MissCause: "ttl_expiry"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Request.Tags, From: at, To: at.Add(time.Second),
 		}, newest},
 		"all but the session": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", AnswerFilter: tenants.AnswerFilter{StatusClass: 5}, Tags: late.Tags,
+			ID: late.ID.String(), Session: uuid.New(), APIKey: late.Request.APIKey, Client: "claude-code", Model: "opus", AnswerFilter: tenants.AnswerFilter{StatusClass: 5}, Tags: late.Request.Tags,
 		}, nil},
 	} {
 		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, test.filter)
@@ -120,7 +120,7 @@ func TestStatusClassHoldsItsEdges(t *testing.T) {
 	of := map[int][]uuid.UUID{}
 	for i, status := range []int{599, 500, 499, 400, 399, 300, 299, 200} {
 		exchange := b.exchange(now().Add(-time.Duration(i) * time.Second))
-		exchange.Status = status
+		exchange.Answer.Status = status
 		of[status/100] = append(of[status/100], exchange.ID)
 		b.record(t, b.workspace, exchange)
 	}
@@ -177,22 +177,22 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 	recorded := make([]tenants.Exchange, 9)
 	for i := range recorded {
 		exchange := b.exchange(at.Add(time.Duration(i/2) * time.Second))
-		exchange.TokensBefore, exchange.TokensAfter, exchange.CacheRead = 10*(i%3), 7*i%5, 100-i
-		exchange.Overhead, exchange.Duration = time.Duration(i%4)*time.Millisecond, 10*time.Millisecond
-		exchange.CostMicroUSD = int64(i*i) % 7
+		exchange.Prompt.TokensBefore, exchange.Prompt.TokensAfter, exchange.Tokens.CacheRead = 10*(i%3), 7*i%5, 100-i
+		exchange.Times.Overhead, exchange.Times.Duration = time.Duration(i%4)*time.Millisecond, 10*time.Millisecond
+		exchange.Cost.CostMicroUSD = int64(i*i) % 7
 		if i%2 == 0 {
-			exchange.Tags, exchange.Client = tenants.Tags{"env": "prod"}, "pi"
+			exchange.Request.Tags, exchange.Request.Client = tenants.Tags{"env": "prod"}, "pi"
 		}
 		recorded[i] = exchange
 	}
 	b.record(t, b.workspace, recorded...)
 	figures := map[tenants.Figure]func(*tenants.Exchange) int64{
-		tenants.ByReceived: func(e *tenants.Exchange) int64 { return int64(e.TokensBefore) },
-		tenants.BySent:     func(e *tenants.Exchange) int64 { return int64(e.TokensAfter) },
-		tenants.ByCached:   func(e *tenants.Exchange) int64 { return int64(e.CacheRead) },
-		tenants.ByOverhead: func(e *tenants.Exchange) int64 { return e.Overhead.Microseconds() },
-		tenants.ByUpstream: func(e *tenants.Exchange) int64 { return (e.Duration - e.Overhead).Microseconds() },
-		tenants.ByCost:     func(e *tenants.Exchange) int64 { return e.CostMicroUSD },
+		tenants.ByReceived: func(e *tenants.Exchange) int64 { return int64(e.Prompt.TokensBefore) },
+		tenants.BySent:     func(e *tenants.Exchange) int64 { return int64(e.Prompt.TokensAfter) },
+		tenants.ByCached:   func(e *tenants.Exchange) int64 { return int64(e.Tokens.CacheRead) },
+		tenants.ByOverhead: func(e *tenants.Exchange) int64 { return e.Times.Overhead.Microseconds() },
+		tenants.ByUpstream: func(e *tenants.Exchange) int64 { return (e.Times.Duration - e.Times.Overhead).Microseconds() },
+		tenants.ByCost:     func(e *tenants.Exchange) int64 { return e.Cost.CostMicroUSD },
 	}
 	for _, by := range tenants.Figures() {
 		for name, filter := range map[string]tenants.ExchangeFilter{
@@ -201,7 +201,7 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 			for _, up := range []bool{false, true} {
 				want := slices.Clone(recorded)
 				if name != "all" {
-					want = slices.DeleteFunc(want, func(e tenants.Exchange) bool { return e.Client != "pi" })
+					want = slices.DeleteFunc(want, func(e tenants.Exchange) bool { return e.Request.Client != "pi" })
 				}
 				slices.SortFunc(want, func(a, b tenants.Exchange) int {
 					order := cmp.Or(cmp.Compare(figures[by](&a), figures[by](&b)), a.At.Compare(b.At), bytes.Compare(a.ID[:], b.ID[:]))
@@ -258,7 +258,7 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 200)
 	nameless := b.exchange(now())
-	nameless.Client, nameless.Model = "", string(slices.Repeat([]byte("m"), 5000))
+	nameless.Request.Client, nameless.Request.Model = "", string(slices.Repeat([]byte("m"), 5000))
 	b.record(t, b.workspace, nameless)
 	clients, models, err := b.Exchanges.ExchangeNames(t.Context(), b.workspace)
 	if err != nil {

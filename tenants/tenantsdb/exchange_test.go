@@ -14,21 +14,21 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	full := b.exchange(now())
-	full.Session, full.Lane, full.Answer, full.Report = uuid.New(), uuid.New(), []byte{0, 1, 254, 255}, []byte(`{"compression": "epoch"}`)
-	full.ErrorFrom, full.ErrorType, full.Stream, full.Levels = "provider", "overloaded_error", true, [4]int{1, 2, 3, 4}
-	full.NetMicroUSD, full.UnreadMicroUSD, full.RewrittenMicroUSD, full.Bridged, full.Compacted = -17, 40, 57, true, true
-	full.Class, full.ProviderKey = "main", uuid.New()
-	full.Reach, full.Takes, full.Target = true, 128_000, 84_000
-	full.ServiceTier, full.Speed, full.Region, full.AnsweredBy = "priority", "fast", "eu", "claude-sonnet-5"
-	full.EndUser = "5f4dcc3b5aa765d61d8327deb882cf99"
-	full.Tags, full.Signed, full.ErrorText = tenants.Tags{"team": "search", "run": "a=b \"c\""}, map[string]string{"Session-Source": "header"}, []byte{7, 0, 9}
-	full.MissCause, full.MissedTokens, full.Projection, full.PredictedMicroUSD = "prefix_change_ours", 4000, 3, new(int64(-9))
+	full.Request.Session, full.Request.Lane, full.Answer.Answer, full.Prompt.Report = uuid.New(), uuid.New(), []byte{0, 1, 254, 255}, []byte(`{"compression": "epoch"}`)
+	full.Answer.ErrorFrom, full.Answer.ErrorType, full.Request.Stream, full.Prompt.Levels = "provider", "overloaded_error", true, [4]int{1, 2, 3, 4}
+	full.Cost.NetMicroUSD, full.Cost.UnreadMicroUSD, full.Cost.RewrittenMicroUSD, full.Prompt.Bridged, full.Prompt.Compacted = -17, 40, 57, true, true
+	full.Request.Class, full.Answer.ProviderKey = "main", uuid.New()
+	full.Prompt.Reach, full.Prompt.Takes, full.Prompt.Target = true, 128_000, 84_000
+	full.Answer.ServiceTier, full.Answer.Speed, full.Answer.Region, full.Answer.AnsweredBy = "priority", "fast", "eu", "claude-sonnet-5"
+	full.Request.EndUser = "5f4dcc3b5aa765d61d8327deb882cf99"
+	full.Request.Tags, full.Answer.Signed, full.Answer.ErrorText = tenants.Tags{"team": "search", "run": "a=b \"c\""}, map[string]string{"Session-Source": "header"}, []byte{7, 0, 9}
+	full.Tokens.MissCause, full.Tokens.MissedTokens, full.Prompt.Projection, full.Cost.PredictedMicroUSD = "prefix_change_ours", 4000, 3, new(int64(-9))
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[tenants.Exchange]()) {
 		if field.Name != "EndUserName" && !field.Anonymous && reflect.ValueOf(full).FieldByIndex(field.Index).IsZero() {
 			t.Errorf("%s is zero: nothing here would notice that it is not recorded", field.Name)
 		}
 	}
-	bare := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now(), ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New()}, ExchangePrompt: tenants.ExchangePrompt{Compression: "none"}}
+	bare := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now(), Request: tenants.ExchangeRequest{APIKey: uuid.New()}, Prompt: tenants.ExchangePrompt{Compression: "none"}}
 	b.record(t, b.workspace, full, bare)
 
 	for _, want := range []tenants.Exchange{full, bare} {
@@ -49,7 +49,7 @@ func TestExchangeIsRecordedOnce(t *testing.T) {
 	first, second := b.exchange(now()), b.exchange(now())
 	b.record(t, b.workspace, first)
 	changed := first
-	changed.Model = "another"
+	changed.Request.Model = "another"
 	b.record(t, b.workspace, changed, second)
 	b.record(t, b.workspace)
 
@@ -57,7 +57,7 @@ func TestExchangeIsRecordedOnce(t *testing.T) {
 	if err != nil || len(exchanges) != 2 {
 		t.Fatalf("%d exchanges (%v), want 2", len(exchanges), err)
 	}
-	if got, err := b.Exchanges.Exchange(t.Context(), b.workspace, first.ID); err != nil || got.Model != first.Model {
+	if got, err := b.Exchanges.Exchange(t.Context(), b.workspace, first.ID); err != nil || got.Request.Model != first.Request.Model {
 		t.Errorf("the second record changed the first: %+v (%v)", got, err)
 	}
 }
@@ -66,26 +66,26 @@ func TestTextThatADatabaseRefusesDoesNotLoseABatch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	odd := b.exchange(now())
-	odd.Model, odd.Client, odd.Report = "a\x00b\xff", "\x00", []byte(`{"reason":"\u0000"}`)
+	odd.Request.Model, odd.Request.Client, odd.Prompt.Report = "a\x00b\xff", "\x00", []byte(`{"reason":"\u0000"}`)
 	b.record(t, b.workspace, odd, b.exchange(now()))
 
 	got, err := b.Exchanges.Exchange(t.Context(), b.workspace, odd.ID)
-	if err != nil || got.Model != "ab\uFFFD" || got.Client != "" {
-		t.Fatalf("model %q, client %q (%v)", got.Model, got.Client, err)
+	if err != nil || got.Request.Model != "ab\uFFFD" || got.Request.Client != "" {
+		t.Fatalf("model %q, client %q (%v)", got.Request.Model, got.Request.Client, err)
 	}
 }
 
 func (b bundle) exchange(at time.Time) tenants.Exchange {
 	return tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude", Client: "codex", Position: 12,
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{Compression: "frozen", TokensBefore: 1000, TokensAfter: 400, Window: 200_000},
-		ExchangeTokens: tenants.ExchangeTokens{Input: 10, CacheRead: 300, CacheWrite: 90, Output: 55},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 1234, NetMicroUSD: 99},
-		ExchangeTimes: tenants.ExchangeTimes{
+		Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
+		Prompt: tenants.ExchangePrompt{Compression: "frozen", TokensBefore: 1000, TokensAfter: 400, Window: 200_000},
+		Tokens: tenants.ExchangeTokens{Input: 10, CacheRead: 300, CacheWrite: 90, Output: 55},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 1234, NetMicroUSD: 99},
+		Times: tenants.ExchangeTimes{
 			Overhead: 1500 * time.Microsecond, TTFB: 20 * time.Millisecond, Duration: 3 * time.Second,
 		},
 	}

@@ -302,7 +302,7 @@ func fill(t *testing.T, b bundle) {
 	b.addProviderKey(t, b.workspace, "anthropic")
 	tagged := func() tenants.Exchange {
 		exchange := b.exchange(now())
-		exchange.Tags = tenants.Tags{"team": "search"}
+		exchange.Request.Tags = tenants.Tags{"team": "search"}
 		return exchange
 	}
 	b.record(t, b.workspace, tagged())

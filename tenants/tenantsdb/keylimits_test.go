@@ -124,9 +124,9 @@ func TestSpendOfAKeyIsWhatItsExchangesCost(t *testing.T) {
 	exchange := func(key uuid.UUID, at time.Time, cost int64) tenants.Exchange {
 		return tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: key},
-			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
-			ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
+			Request: tenants.ExchangeRequest{APIKey: key},
+			Answer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
+			Cost:    tenants.ExchangeCost{CostMicroUSD: cost},
 		}
 	}
 	day, month := tenants.SpendSpan(at)

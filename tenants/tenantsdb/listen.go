@@ -47,7 +47,7 @@ type handler struct {
 
 // NewListener returns a Listener. Start starts it.
 func (db *DB) NewListener(log *slog.Logger) *Listener {
-	return &Listener{url: db.listenURL, log: log, handlers: make(map[string][]handler)}
+	return &Listener{url: db.core.listenURL, log: log, handlers: make(map[string][]handler)}
 }
 
 // Handle registers a handler for a channel. told runs with the payload of each notification, one at a time.
@@ -251,7 +251,7 @@ func (a *Announcer) announce(ctx context.Context) error {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	if _, err := a.db.requests.pgx.Exec(ctx, `SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload`, ExchangesChannel, payloads); err != nil {
+	if _, err := a.db.core.requests.pgx.Exec(ctx, `SELECT pg_notify($1, payload) FROM unnest($2::text[]) payload`, ExchangesChannel, payloads); err != nil {
 		return fmt.Errorf("tell of exchanges: %w", err)
 	}
 	return nil

@@ -94,7 +94,7 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 	b := setup(t)
 	fill(t, b)
 	failed := b.exchange(now())
-	failed.Status = 529
+	failed.Answer.Status = 529
 	b.record(t, b.workspace, failed)
 	b.fold(t)
 	_, other := b.signUp(t, "grace@example.com")
@@ -143,7 +143,7 @@ func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
 	dbtest.FillExchanges(t, owner, b.workspace, 20_000)
 	old := b.exchange(now().Add(-40 * 24 * time.Hour))
 	own := b.exchange(now())
-	own.Class, own.Output = "summary", 1_000_000
+	own.Request.Class, own.Tokens.Output = "summary", 1_000_000
 	b.record(t, b.workspace, old, own)
 	b.fold(t)
 
@@ -168,7 +168,7 @@ func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
 		}
 	}
 	// Of fifty exchanges one is refused by the provider, of five hundred one by the proxy.
-	if exchanges != 20_000 || failures != 440 || tokens != 20_000*(900+58_000+1_100+700)+int64(own.Input+own.CacheRead+own.CacheWrite+own.Output) {
+	if exchanges != 20_000 || failures != 440 || tokens != 20_000*(900+58_000+1_100+700)+int64(own.Tokens.Input+own.Tokens.CacheRead+own.Tokens.CacheWrite+own.Tokens.Output) {
 		t.Errorf("%d exchanges, %d failures, %d tokens", exchanges, failures, tokens)
 	}
 	if read > 1 || last.Before(own.At.Truncate(time.Second)) {

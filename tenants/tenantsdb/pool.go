@@ -406,17 +406,17 @@ func (r *replica) rest(err error) {
 // Reader returns the same stores for reads that may be slightly stale. They read from the replica, if one
 // answers.
 func (db *DB) Reader() *DB {
-	if db.replica == nil {
+	if db.core.replica == nil {
 		return db
 	}
 	reading := *db.core
-	reading.reads = db.replica
+	reading.reads = db.core.replica
 	return newDB(&reading)
 }
 
 // ReplicationLags returns the lag of each standby of the database. It omits lags that the database hides from
 // its owner, because reading them needs pg_monitor.
 func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, error) {
-	lags, err := batchdb.Scan[[]tenants.ReplicationLag](ctx, db.asWorker, "SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby")
+	lags, err := batchdb.Scan[[]tenants.ReplicationLag](ctx, db.core.asWorker, "SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby")
 	return lags, batchdb.Wrapf(err, "read the replication lag")
 }

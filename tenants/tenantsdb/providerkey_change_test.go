@@ -54,9 +54,9 @@ func TestUseOfProviderKeysTellsSinceWhenTheyAreRefused(t *testing.T) {
 	at := now()
 	for i, status := range []int{http.StatusUnauthorized, http.StatusOK, http.StatusForbidden, http.StatusUnauthorized, http.StatusInternalServerError} {
 		exchange := b.exchange(at.Add(time.Duration(i) * time.Second))
-		exchange.ProviderKey, exchange.Status, exchange.CostMicroUSD, exchange.ErrorFrom = key.ID, status, 10, ""
+		exchange.Answer.ProviderKey, exchange.Answer.Status, exchange.Cost.CostMicroUSD, exchange.Answer.ErrorFrom = key.ID, status, 10, ""
 		if status >= 400 {
-			exchange.ErrorFrom, exchange.ErrorType = "provider", "error"
+			exchange.Answer.ErrorFrom, exchange.Answer.ErrorType = "provider", "error"
 		}
 		b.record(t, b.workspace, exchange)
 	}

@@ -18,25 +18,25 @@ func recorded(count int, at time.Time) []tenants.Exchange {
 	for i := range exchanges {
 		exchanges[i] = tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: at.Add(time.Duration(i) * time.Hour / time.Duration(count)),
-			ExchangeRequest: tenants.ExchangeRequest{
+			Request: tenants.ExchangeRequest{
 				Session: uuid.UUID{1, 15: byte(i % 16)}, Lane: uuid.UUID{2, 15: byte(i % 16)}, APIKey: keys[i%4],
 				Endpoint: "/v1/messages", Stream: true, Client: []string{"claude-code", "codex"}[i%2],
 				Model: []string{"claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-4-5"}[i%3], Class: "main",
 				Position: 40 + i,
 			},
-			ExchangeAnswer: tenants.ExchangeAnswer{
+			Answer: tenants.ExchangeAnswer{
 				Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1, Answer: make([]byte, 32),
 			},
-			ExchangePrompt: tenants.ExchangePrompt{
+			Prompt: tenants.ExchangePrompt{
 				Compression: []string{"frozen", "frozen", "frozen", "epoch", "none"}[i%5], Projection: (i % 5) % 4,
 				TokensBefore: 90_000, TokensAfter: 60_000, Window: 200_000, Levels: [4]int{9, 5, 3, 1},
 				Report: []byte(`{"compression":"frozen","before":90000,"after":60000,"limit":200000,"modules":[{"name":"ipc","outcome":"applied"},{"name":"rehydrator","outcome":"unchanged"}]}`),
 			},
-			ExchangeTokens: tenants.ExchangeTokens{
+			Tokens: tenants.ExchangeTokens{
 				MissCause: []string{"", "", "", "", "", "", "ttl_expiry"}[i%7], Input: 2_000, CacheRead: 58_000, Output: 400,
 			},
-			ExchangeCost: tenants.ExchangeCost{CostMicroUSD: 30_000, NetMicroUSD: 4_000},
-			ExchangeTimes: tenants.ExchangeTimes{
+			Cost: tenants.ExchangeCost{CostMicroUSD: 30_000, NetMicroUSD: 4_000},
+			Times: tenants.ExchangeTimes{
 				Overhead: time.Duration(300+i) * time.Microsecond, TTFB: 800 * time.Millisecond, Duration: 9 * time.Second,
 			},
 		}

@@ -15,19 +15,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// scan adds up exchanges one by one, by what tenants.Usage says of each number.
-func scan(exchanges []tenants.Exchange, filter tenants.UsageFilter) (sum tenants.Usage, overheads []time.Duration) {
+// scan adds up exchanges one by one, by what tenants.Usage and tenants.PromptUsage say of each number.
+func scan(exchanges []tenants.Exchange, filter tenants.UsageFilter) (sum tenants.Totals, overheads []time.Duration) {
 	filter = filter.Aligned()
 	for i := range exchanges {
 		e := &exchanges[i]
 		if e.At.Before(filter.From) || !e.At.Before(filter.To) ||
-			filter.Client != "" && filter.Client != e.Client || filter.Model != "" && filter.Model != e.Model ||
-			filter.APIKey != uuid.Nil && filter.APIKey != e.APIKey {
+			filter.Client != "" && filter.Client != e.Request.Client || filter.Model != "" && filter.Model != e.Request.Model ||
+			filter.APIKey != uuid.Nil && filter.APIKey != e.Request.APIKey {
 			continue
 		}
 		count(&sum, e)
-		if e.Attempts > 0 && e.Class != "summary" && e.Class != "embedding" {
-			overheads = append(overheads, e.Overhead)
+		if e.Answer.Attempts > 0 && e.Request.Class != "summary" && e.Request.Class != "embedding" {
+			overheads = append(overheads, e.Times.Overhead)
 		}
 	}
 	slices.Sort(overheads)
@@ -35,38 +35,38 @@ func scan(exchanges []tenants.Exchange, filter tenants.UsageFilter) (sum tenants
 }
 
 // count adds an exchange.
-func count(sum *tenants.Usage, e *tenants.Exchange) {
-	own := e.Class == "summary" || e.Class == "embedding"
+func count(sum *tenants.Totals, e *tenants.Exchange) {
+	own := e.Request.Class == "summary" || e.Request.Class == "embedding"
 	for number, counts := range map[*int64]bool{
-		&sum.Exchanges: !own, &sum.Failures: !own && e.Status >= 400 && e.Status != 499, &sum.Edited: e.Projection > 0,
-		&sum.Epochs:      e.Compression == "epoch" || e.Compression == "emergency" || e.Compression == "truncated",
-		&sum.EpochsL1:    e.Compression == "epoch" && e.Levels[2]+e.Levels[3] == 0,
-		&sum.EpochsL2:    e.Compression == "epoch" && e.Levels[2] > 0 && e.Levels[3] == 0,
-		&sum.EpochsL3:    e.Compression == "epoch" && e.Levels[3] > 0,
-		&sum.Emergencies: e.Compression == "emergency", &sum.Truncations: e.Compression == "truncated",
-		&sum.Unreachable: e.Compression == "unreachable", &sum.Compactions: e.Class == "compaction", &sum.Bridged: e.Bridged, &sum.Reach: e.Reach,
+		&sum.Exchanges: !own, &sum.Failures: !own && e.Answer.Status >= 400 && e.Answer.Status != 499, &sum.Prompts.Edited: e.Prompt.Projection > 0,
+		&sum.Epochs:      e.Prompt.Compression == "epoch" || e.Prompt.Compression == "emergency" || e.Prompt.Compression == "truncated",
+		&sum.Prompts.EpochsL1:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[2]+e.Prompt.Levels[3] == 0,
+		&sum.Prompts.EpochsL2:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[2] > 0 && e.Prompt.Levels[3] == 0,
+		&sum.Prompts.EpochsL3:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[3] > 0,
+		&sum.Prompts.Emergencies: e.Prompt.Compression == "emergency", &sum.Prompts.Truncations: e.Prompt.Compression == "truncated",
+		&sum.Prompts.Unreachable: e.Prompt.Compression == "unreachable", &sum.Prompts.Compactions: e.Request.Class == "compaction", &sum.Prompts.Bridged: e.Prompt.Bridged, &sum.Reach: e.Prompt.Reach,
 	} {
 		if counts {
 			*number++
 		}
 	}
 	for number, amount := range map[*int64]int{
-		&sum.TokensBefore: e.TokensBefore, &sum.TokensAfter: e.TokensAfter, &sum.Input: e.Input, &sum.CacheRead: e.CacheRead,
-		&sum.CacheWrite: e.CacheWrite, &sum.Output: e.Output, &sum.Level0: e.Levels[0], &sum.Level1: e.Levels[1],
-		&sum.Level2: e.Levels[2], &sum.Level3: e.Levels[3],
+		&sum.TokensBefore: e.Prompt.TokensBefore, &sum.TokensAfter: e.Prompt.TokensAfter, &sum.Input: e.Tokens.Input, &sum.CacheRead: e.Tokens.CacheRead,
+		&sum.CacheWrite: e.Tokens.CacheWrite, &sum.Output: e.Tokens.Output, &sum.Prompts.Level0: e.Prompt.Levels[0], &sum.Prompts.Level1: e.Prompt.Levels[1],
+		&sum.Prompts.Level2: e.Prompt.Levels[2], &sum.Prompts.Level3: e.Prompt.Levels[3],
 	} {
 		*number += int64(amount)
 	}
-	if e.Reach {
-		sum.ReachBefore += int64(e.TokensBefore)
-		sum.ReachAfter += int64(e.TokensAfter)
+	if e.Prompt.Reach {
+		sum.ReachBefore += int64(e.Prompt.TokensBefore)
+		sum.ReachAfter += int64(e.Prompt.TokensAfter)
 	}
-	sum.CostMicroUSD += e.CostMicroUSD
-	sum.NetMicroUSD += e.NetMicroUSD
-	sum.UnreadMicroUSD += e.UnreadMicroUSD
-	sum.RewrittenMicroUSD += e.RewrittenMicroUSD
+	sum.CostMicroUSD += e.Cost.CostMicroUSD
+	sum.NetMicroUSD += e.Cost.NetMicroUSD
+	sum.UnreadMicroUSD += e.Cost.UnreadMicroUSD
+	sum.RewrittenMicroUSD += e.Cost.RewrittenMicroUSD
 	if own {
-		sum.OwnMicroUSD += e.CostMicroUSD
+		sum.OwnMicroUSD += e.Cost.CostMicroUSD
 	}
 }
 
@@ -81,32 +81,32 @@ func drawExchange(t *rapid.T, keys []uuid.UUID) tenants.Exchange {
 	number := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 	return tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: day().Add(time.Duration(number("minute", 3*24*60)) * time.Minute),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			APIKey: rapid.SampledFrom(keys).Draw(t, "key"), Endpoint: "/v1/messages",
 			Client: text("client", "codex", "claude-code", ""), Model: text("model", "opus", "haiku"),
 			Class: text("class", "main", "compaction", "summary", "embedding"),
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{
+		Answer: tenants.ExchangeAnswer{
 			Provider: tenants.ProviderAnthropic, Status: rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"),
 			Attempts: number("attempts", 1),
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
 			Levels:      [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
 			Projection:  number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"),
 			Reach: rapid.Bool().Draw(t, "reach"), TokensBefore: number("before", 2e6), TokensAfter: number("after", 2e6),
 		},
-		ExchangeTokens: tenants.ExchangeTokens{
+		Tokens: tenants.ExchangeTokens{
 			Input: number("input", 1e5), CacheRead: number("read", 1e6), CacheWrite: number("write", 1e5),
 			Output:       number("output", 1e4),
 			MissCause:    text("cause", "", "ttl_expiry", "prefix_change_ours", "prefix_change_client", "cold_start", "provider"),
 			MissedTokens: number("missed", 1e5),
 		},
-		ExchangeCost: tenants.ExchangeCost{
+		Cost: tenants.ExchangeCost{
 			CostMicroUSD: int64(number("cost", 1e7)), NetMicroUSD: int64(number("net", 1e7)) - 5e6,
 			UnreadMicroUSD: int64(number("unread", 1e6)), RewrittenMicroUSD: int64(number("rewritten", 1e6)),
 		},
-		ExchangeTimes: tenants.ExchangeTimes{
+		Times: tenants.ExchangeTimes{
 			Overhead: time.Duration(math.Pow(10, rapid.Float64Range(0, 8).Draw(t, "overhead"))) * time.Microsecond,
 		},
 	}
@@ -216,8 +216,8 @@ func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tena
 	t.Helper()
 	want, overheads := scan(exchanges, filter)
 	totals, err := b.Usage.Totals(t.Context(), workspace, filter)
-	if err != nil || totals.Usage != want {
-		t.Fatalf("totals of %+v: %v\n%+v\nwant\n%+v", filter, err, totals.Usage, want)
+	if err != nil || totals.Usage != want.Usage || totals.Prompts != want.Prompts {
+		t.Fatalf("totals of %+v: %v\n%+v\nwant\n%+v", filter, err, totals, want)
 	}
 	if totals.Overhead.Measured != int64(len(overheads)) {
 		t.Fatalf("%d measured, want %d", totals.Overhead.Measured, len(overheads))
@@ -238,8 +238,8 @@ func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tena
 		for _, point := range points {
 			of := filter.Aligned()
 			of.From, of.To = point.From, earlier(of.To, point.From.Add(step))
-			if want, _ := scan(exchanges, of); point.Usage != want {
-				t.Fatalf("step of %s at %s: %+v\nwant %+v", step, point.From, point.Usage, want)
+			if want, _ := scan(exchanges, of); point.Usage != want.Usage || point.Prompts != want.Prompts {
+				t.Fatalf("step of %s at %s: %+v\nwant %+v", step, point.From, point.Totals, want)
 			}
 		}
 	}
@@ -267,9 +267,9 @@ func (b bundle) compareMisses(t *testing.T, workspace tenants.WorkspaceID, filte
 	}
 	want := map[string]tenants.Misses{}
 	for i := range exchanges {
-		if one, _ := scan(exchanges[i:i+1], filter); one != (tenants.Usage{}) && exchanges[i].MissCause != "" {
-			misses := want[exchanges[i].MissCause]
-			want[exchanges[i].MissCause] = tenants.Misses{Cause: exchanges[i].MissCause, Count: misses.Count + 1, Tokens: misses.Tokens + int64(exchanges[i].MissedTokens)}
+		if one, _ := scan(exchanges[i:i+1], filter); one != (tenants.Totals{}) && exchanges[i].Tokens.MissCause != "" {
+			misses := want[exchanges[i].Tokens.MissCause]
+			want[exchanges[i].Tokens.MissCause] = tenants.Misses{Cause: exchanges[i].Tokens.MissCause, Count: misses.Count + 1, Tokens: misses.Tokens + int64(exchanges[i].Tokens.MissedTokens)}
 		}
 	}
 	if len(balance.Misses) != len(want) {
@@ -298,7 +298,7 @@ func TestConcurrentWritersAddUp(t *testing.T) {
 		group.Go(func() {
 			for i := range batches {
 				early, late := b.exchange(day().Add(time.Duration(i)*time.Hour)), b.exchange(day().Add(time.Duration(batches-i)*time.Hour))
-				late.Client = []string{"pi", "cursor"}[writer%2]
+				late.Request.Client = []string{"pi", "cursor"}[writer%2]
 				if err := b.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{late, early}); err != nil {
 					t.Error(err)
 				}
@@ -357,10 +357,10 @@ func TestLongNamesAreCountedByHowTheyBegin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	long := b.exchange(day())
-	long.Model, long.Client = string(slices.Repeat([]byte("m"), 9000)), string(slices.Repeat([]byte("c"), 9000))
+	long.Request.Model, long.Request.Client = string(slices.Repeat([]byte("m"), 9000)), string(slices.Repeat([]byte("c"), 9000))
 	b.record(t, b.workspace, long)
 	filter := between(0, time.Hour)
-	filter.Model, filter.Client = long.Model, long.Client
+	filter.Model, filter.Client = long.Request.Model, long.Request.Client
 	if totals, err := b.Usage.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != 1 {
 		t.Errorf("%+v (%v)", totals, err)
 	}

@@ -44,7 +44,7 @@ type Config struct {
 
 // DB is the product's database: one store for each noun, all on the same connections.
 type DB struct {
-	*core
+	core *core
 
 	people
 	gateway
@@ -139,7 +139,7 @@ func New(config Config) (*DB, error) {
 	}
 	db := newDB(&core{requests: requests, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer})
 	if config.ReadURL != "" {
-		if db.replica, err = newReplica(config); err != nil {
+		if db.core.replica, err = newReplica(config); err != nil {
 			db.Close()
 			return nil, fmt.Errorf("%w: %w", ErrReplica, err)
 		}
@@ -147,7 +147,7 @@ func New(config Config) (*DB, error) {
 	if config.WorkerURL == "" {
 		return db, nil
 	}
-	if db.work, err = newPool(config.WorkerURL, 0, defaultWorkConns, isWorker); err != nil {
+	if db.core.work, err = newPool(config.WorkerURL, 0, defaultWorkConns, isWorker); err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -158,56 +158,56 @@ func New(config Config) (*DB, error) {
 // an app login, with ErrReplica for that of ReadURL, and ErrNoWorker if the login of WorkerURL is not a
 // worker login. After an error it may be called again.
 func (db *DB) Connect(ctx context.Context) error {
-	if err := db.requests.connect(ctx); err != nil {
+	if err := db.core.requests.connect(ctx); err != nil {
 		return err
 	}
-	if db.replica != nil {
-		if err := db.replica.connect(ctx); err != nil {
+	if db.core.replica != nil {
+		if err := db.core.replica.connect(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrReplica, err)
 		}
 	}
-	if db.work == nil {
+	if db.core.work == nil {
 		return nil
 	}
-	return db.work.connect(ctx)
+	return db.core.work.connect(ctx)
 }
 
 // InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It commits if fn
 // returns nil; an error or a panic rolls back. With the tenant of Together, it joins that transaction.
 func (db *DB) InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
-	return db.inTenant(ctx, tenant, fn)
+	return db.core.inTenant(ctx, tenant, fn)
 }
 
 // Together implements tenants.Transactor.
 func (db *DB) Together(ctx context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
-	return db.together(ctx, tenant, fn)
+	return db.core.together(ctx, tenant, fn)
 }
 
 // AsWorker runs fn in a transaction of the worker login, which can read the data for background jobs in all
 // workspaces. It returns ErrNoWorker if the program has no such login.
 func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	return db.asWorker(ctx, fn)
+	return db.core.asWorker(ctx, fn)
 }
 
 // Pool returns the connections for requests, for statements that need pgx itself. Tenants' rows are visible
 // through InTenant only.
-func (db *DB) Pool() *pgxpool.Pool { return db.requests.pgx }
+func (db *DB) Pool() *pgxpool.Pool { return db.core.requests.pgx }
 
 // WorkPool returns the connections for background jobs, for libraries that need pgx itself.
 // It is nil without a WorkerURL.
 func (db *DB) WorkPool() *pgxpool.Pool {
-	if db.work == nil {
+	if db.core.work == nil {
 		return nil
 	}
-	return db.work.pgx
+	return db.core.work.pgx
 }
 
 // ListenURL is the database for notifications, without a pgbouncer.
-func (db *DB) ListenURL() string { return db.listenURL }
+func (db *DB) ListenURL() string { return db.core.listenURL }
 
 // Ping returns an error if the database does not answer.
 func (db *DB) Ping(ctx context.Context) error {
-	if err := db.requests.pgx.Ping(ctx); err != nil {
+	if err := db.core.requests.pgx.Ping(ctx); err != nil {
 		return fmt.Errorf("ping database: %w", err)
 	}
 	return nil
@@ -215,12 +215,12 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close closes all connections; it waits for those in use.
 func (db *DB) Close() {
-	db.requests.close()
-	if db.replica != nil {
-		db.replica.pool.close()
+	db.core.requests.close()
+	if db.core.replica != nil {
+		db.core.replica.pool.close()
 	}
-	if db.work != nil {
-		db.work.close()
+	if db.core.work != nil {
+		db.core.work.close()
 	}
 }
 

@@ -21,9 +21,9 @@ import (
 // maxPoints bounds the steps of a chart.
 const maxPoints = 2000
 
-// usageSums selects the figures of tenants.Usage.
+// usageSums selects the figures of tenants.Usage and tenants.PromptUsage.
 func usageSums() string {
-	return sums.SQL(sums.Of[tenants.Usage](), "coalesce(sum(%), 0)::bigint AS %", ", ")
+	return sums.SQL(append(sums.Of[tenants.Usage](), sums.Of[tenants.PromptUsage]()...), "coalesce(sum(%), 0)::bigint AS %", ", ")
 }
 
 // usageOverheads are the histograms below tenants.Overhead, as text.
@@ -124,7 +124,7 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 	}
 	split := make([]tenants.UsageRow, len(rows))
 	for i, row := range rows {
-		split[i] = tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums}
+		split[i] = tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums, Prompts: row.Prompts}
 		if by == tenants.ByKey || by == tenants.ByMember {
 			split[i].Name = names[row.Label]
 		}
@@ -207,14 +207,16 @@ func keyNames(tx *gorm.DB, workspace tenants.WorkspaceID) (map[string]string, er
 }
 
 type pointRow struct {
-	Sums tenants.Usage `gorm:"embedded"`
+	Sums    tenants.Usage       `gorm:"embedded"`
+	Prompts tenants.PromptUsage `gorm:"embedded"`
 
 	Place     int
 	Overheads string
 }
 
 type usageRow struct {
-	Sums tenants.Usage `gorm:"embedded"`
+	Sums    tenants.Usage       `gorm:"embedded"`
+	Prompts tenants.PromptUsage `gorm:"embedded"`
 
 	Label string
 }
@@ -224,12 +226,7 @@ func (r *pointRow) toTotals() (tenants.Totals, error) {
 	if err != nil {
 		return tenants.Totals{}, err
 	}
-	return tenants.Totals{Usage: r.Sums, Overhead: measured.overhead()}, nil
-}
-
-// tagSums returns the sums that are kept of tags: those that the API shows.
-func tagSums() []sums.Sum {
-	return slices.DeleteFunc(sums.Of[tenants.Usage](), func(sum sums.Sum) bool { return sum.JSON == "-" })
+	return tenants.Totals{Usage: r.Sums, Prompts: r.Prompts, Overhead: measured.overhead()}, nil
 }
 
 // tagUsage returns the usage of a workspace by the values of a tag, the ones with most tokens first. The last
@@ -238,7 +235,7 @@ func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, nam
 	if filter.Client != "" || filter.Model != "" {
 		return nil, tenants.Invalid{Field: "by", Message: "cannot be a tag together with client or model: tags are added up by API key only"}
 	}
-	all := tagSums()
+	all := sums.Of[tenants.Usage]() // the sums that are kept of tags
 	selected := sums.SQL(all, "coalesce(sum(%), 0)::bigint AS %", ", ")
 	filter = filter.Aligned()
 	var rows []struct {

@@ -59,7 +59,7 @@ func TestUsageIsSplitByPersonAndByTag(t *testing.T) {
 		{uuid.New(), nil, 3 * time.Hour}, // a key that is gone
 	} {
 		exchange := b.exchange(day().Add(one.at))
-		exchange.APIKey, exchange.Tags, exchange.CostMicroUSD = one.key, one.tags, int64(1)<<i
+		exchange.Request.APIKey, exchange.Request.Tags, exchange.Cost.CostMicroUSD = one.key, one.tags, int64(1)<<i
 		batch = append(batch, exchange)
 	}
 	all := between(0, 48*time.Hour)

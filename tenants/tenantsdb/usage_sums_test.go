@@ -16,12 +16,12 @@ func TestEverySumIsOfItsOwnColumn(t *testing.T) {
 	var batch []tenants.Exchange
 	for model, factor := range map[string]int{"claude-small": 1, "claude-large": 1000} {
 		exchange, times := b.exchange(day()), int64(factor)
-		exchange.Model, exchange.TokensBefore, exchange.TokensAfter = model, 2*factor, 3*factor
-		exchange.ExchangeTokens = tenants.ExchangeTokens{Input: 5 * factor, CacheRead: 7 * factor, CacheWrite: 11 * factor, Output: 13 * factor}
-		exchange.ExchangeCost = tenants.ExchangeCost{CostMicroUSD: 17 * times, NetMicroUSD: -19 * times, UnreadMicroUSD: 23 * times, RewrittenMicroUSD: 29 * times}
+		exchange.Request.Model, exchange.Prompt.TokensBefore, exchange.Prompt.TokensAfter = model, 2*factor, 3*factor
+		exchange.Tokens = tenants.ExchangeTokens{Input: 5 * factor, CacheRead: 7 * factor, CacheWrite: 11 * factor, Output: 13 * factor}
+		exchange.Cost = tenants.ExchangeCost{CostMicroUSD: 17 * times, NetMicroUSD: -19 * times, UnreadMicroUSD: 23 * times, RewrittenMicroUSD: 29 * times}
 		own := b.exchange(day())
-		own.Model, own.Class, own.TokensBefore, own.TokensAfter = model, "summary", 0, 0
-		own.ExchangeTokens, own.ExchangeCost = tenants.ExchangeTokens{}, tenants.ExchangeCost{CostMicroUSD: 31 * times}
+		own.Request.Model, own.Request.Class, own.Prompt.TokensBefore, own.Prompt.TokensAfter = model, "summary", 0, 0
+		own.Tokens, own.Cost = tenants.ExchangeTokens{}, tenants.ExchangeCost{CostMicroUSD: 31 * times}
 		batch = append(batch, exchange, own)
 		want[model] = tenants.Usage{
 			UsageTokens: tenants.UsageTokens{TokensBefore: 2 * times, TokensAfter: 3 * times, Input: 5 * times, CacheRead: 7 * times, CacheWrite: 11 * times, Output: 13 * times},

@@ -29,11 +29,11 @@ func plant(t *testing.T) (bundle, tenants.APIKey) {
 	key, _ := b.addKey(t, b.workspace)
 	first, failed, left, epoch, later := b.exchange(day()), b.exchange(day().Add(time.Hour)), b.exchange(day().Add(2*time.Hour)),
 		b.exchange(day().Add(23*time.Hour)), b.exchange(day().Add(30*time.Hour))
-	first.APIKey, first.Client, first.Overhead = key.ID, "claude-code", time.Millisecond
-	failed.Status, failed.Attempts, failed.Overhead = 529, 0, time.Hour
-	left.Status, left.Overhead = 499, 2*time.Millisecond
-	epoch.Compression, epoch.Overhead, epoch.NetMicroUSD = "epoch", 3*time.Millisecond, -1000
-	later.Overhead = 4 * time.Millisecond
+	first.Request.APIKey, first.Request.Client, first.Times.Overhead = key.ID, "claude-code", time.Millisecond
+	failed.Answer.Status, failed.Answer.Attempts, failed.Times.Overhead = 529, 0, time.Hour
+	left.Answer.Status, left.Times.Overhead = 499, 2*time.Millisecond
+	epoch.Prompt.Compression, epoch.Times.Overhead, epoch.Cost.NetMicroUSD = "epoch", 3*time.Millisecond, -1000
+	later.Times.Overhead = 4 * time.Millisecond
 	b.record(t, b.workspace, first, failed, left, epoch, later)
 	_, other := b.signUp(t, "eve@example.com")
 	b.record(t, other, b.exchange(day()))
@@ -43,7 +43,7 @@ func plant(t *testing.T) (bundle, tenants.APIKey) {
 // of is the usage of some of the exchanges of plant.
 func of(exchanges, failures, epochs, net int64) tenants.Usage {
 	return tenants.Usage{
-		Exchanges: exchanges, Failures: failures, UsageEpochs: tenants.UsageEpochs{Epochs: epochs, EpochsL1: epochs},
+		Exchanges: exchanges, Failures: failures, Epochs: epochs,
 		UsageTokens: tenants.UsageTokens{
 			TokensBefore: 1000 * exchanges, TokensAfter: 400 * exchanges, Input: 10 * exchanges, CacheRead: 300 * exchanges,
 			CacheWrite: 90 * exchanges, Output: 55 * exchanges,
@@ -130,7 +130,7 @@ func TestUsageIsSplitByEachDimension(t *testing.T) {
 		return rows
 	}
 
-	if rows := usage(tenants.ByDay); len(rows) != 2 || rows[0] != (tenants.UsageRow{Label: "2026-01-30", Name: "2026-01-30", Usage: of(4, 1, 1, 3*99-1000)}) ||
+	if rows := usage(tenants.ByDay); len(rows) != 2 || rows[0] != (tenants.UsageRow{Label: "2026-01-30", Name: "2026-01-30", Usage: of(4, 1, 1, 3*99-1000), Prompts: tenants.PromptUsage{EpochsL1: 1}}) ||
 		rows[1] != (tenants.UsageRow{Label: "2026-01-31", Name: "2026-01-31", Usage: of(1, 0, 0, 99)}) {
 		t.Errorf("by day: %+v", rows)
 	}

@@ -92,7 +92,7 @@ func TestStepsSayWhatIsLeft(t *testing.T) {
 	if open.AttrOr("data-done", "") != "0" || open.AttrOr("hx-trigger", "") == "" || open.Find(".done").Length() != 0 {
 		t.Errorf("a new workspace has %s steps behind it", open.AttrOr("data-done", ""))
 	}
-	newest := &tenants.Exchange{ExchangeRequest: tenants.ExchangeRequest{Client: "codex", Model: "gpt-5.1-codex"}, ExchangeAnswer: tenants.ExchangeAnswer{Status: 200}, ExchangeTimes: tenants.ExchangeTimes{Duration: 212 * time.Millisecond}}
+	newest := &tenants.Exchange{Request: tenants.ExchangeRequest{Client: "codex", Model: "gpt-5.1-codex"}, Answer: tenants.ExchangeAnswer{Status: 200}, Times: tenants.ExchangeTimes{Duration: 212 * time.Millisecond}}
 	done := render(t, components.Steps(components.NewSteps(anthropic, 2, newest))).Find("ol")
 	if done.AttrOr("data-done", "") != "3" || done.AttrOr("hx-trigger", "") != "" {
 		t.Errorf("%s steps are done", done.AttrOr("data-done", ""))

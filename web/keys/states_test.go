@@ -74,7 +74,7 @@ type exchanges = tenants.Exchanges
 
 func (r received) Exchanges(_ context.Context, _ tenants.WorkspaceID, filter tenants.ExchangeFilter) (found []tenants.Exchange, _ string, _ error) {
 	for _, one := range r.all {
-		if one.APIKey == filter.APIKey {
+		if one.Request.APIKey == filter.APIKey {
 			found = append(found, one)
 		}
 	}
@@ -90,7 +90,7 @@ func TestRequestIsAwaitedWithKeyThatWorks(t *testing.T) {
 	used, other := uuid.New(), uuid.New()
 	h := Handler{
 		config:    Config{Now: func() time.Time { return now }},
-		exchanges: received{all: []tenants.Exchange{{ID: uuid.New(), ExchangeRequest: tenants.ExchangeRequest{APIKey: other}}, {ID: used, ExchangeRequest: tenants.ExchangeRequest{APIKey: used}}}},
+		exchanges: received{all: []tenants.Exchange{{ID: uuid.New(), Request: tenants.ExchangeRequest{APIKey: other}}, {ID: used, Request: tenants.ExchangeRequest{APIKey: used}}}},
 	}
 	for name, c := range map[string]struct {
 		times tenants.APIKeyTimes

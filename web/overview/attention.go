@@ -113,7 +113,7 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 	if err != nil {
 		return err
 	}
-	m.Advice, m.Advised = cost.Advise(recent.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
+	m.Advice, m.Advised = cost.Advise(recent.Prompts.Edited, recent.CostMicroUSD, recent.NetMicroUSD)
 	if m.Advised {
 		one := item{
 			Dot: "warn", Title: "Compression cost " + components.Money(m.Advice.Lost) + " more than it saved",
@@ -122,14 +122,14 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 		one.link(who.Role, tenants.ReadConfig, "Open target", paths.Setting(targetSetting))
 		m.Attention = append(m.Attention, one)
 	}
-	if recent.Unreachable == 0 {
+	if recent.Prompts.Unreachable == 0 {
 		return nil
 	}
 	obstacles, err := h.deps.Usage.Obstacles(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
 	if err != nil {
 		return err
 	}
-	one := item{Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target", Text: hindranceText(obstacles)}
+	one := item{Dot: "warn", Title: components.Plural(recent.Prompts.Unreachable, "request") + " stayed above the target", Text: hindranceText(obstacles)}
 	one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
 	m.Attention = append(m.Attention, one)
 	return nil

@@ -100,7 +100,7 @@ func (m *model) events() components.Chart {
 	chart.Bars, chart.Height = true, 160
 	for _, kind := range kinds() {
 		chart.Series = append(chart.Series, components.Line{
-			Label: kind.Title, Color: kind.color, Key: kind.Key, Values: values(points, func(p *tenants.Point) (int64, bool) { return kind.of(&p.Usage), true }),
+			Label: kind.Title, Color: kind.color, Key: kind.Key, Values: values(points, func(p *tenants.Point) (int64, bool) { return kind.of(&p.Prompts), true }),
 		})
 	}
 	return chart
@@ -110,17 +110,17 @@ func (m *model) events() components.Chart {
 type kind struct {
 	Title, Key string
 	color      string
-	of         func(usage *tenants.Usage) int64
+	of         func(usage *tenants.PromptUsage) int64
 }
 
 func kinds() []kind {
 	return []kind{
-		{"L1", "l1", "l1", func(u *tenants.Usage) int64 { return u.EpochsL1 }},
-		{"L2", "l2", "l2", func(u *tenants.Usage) int64 { return u.EpochsL2 }},
-		{"L3", "l3", "l3", func(u *tenants.Usage) int64 { return u.EpochsL3 }},
-		{"Bridged", "lapis", "lapis-fill", func(u *tenants.Usage) int64 { return u.Bridged }},
-		{"Emergency", "minium", "minium-fill", func(u *tenants.Usage) int64 { return u.Emergencies }},
-		{"Truncated", "ochre", "ochre-fill", func(u *tenants.Usage) int64 { return u.Truncations }},
+		{"L1", "l1", "l1", func(u *tenants.PromptUsage) int64 { return u.EpochsL1 }},
+		{"L2", "l2", "l2", func(u *tenants.PromptUsage) int64 { return u.EpochsL2 }},
+		{"L3", "l3", "l3", func(u *tenants.PromptUsage) int64 { return u.EpochsL3 }},
+		{"Bridged", "lapis", "lapis-fill", func(u *tenants.PromptUsage) int64 { return u.Bridged }},
+		{"Emergency", "minium", "minium-fill", func(u *tenants.PromptUsage) int64 { return u.Emergencies }},
+		{"Truncated", "ochre", "ochre-fill", func(u *tenants.PromptUsage) int64 { return u.Truncations }},
 	}
 }
 
@@ -136,13 +136,13 @@ func (m *model) coarse() ([]tenants.Point, time.Duration) {
 		if i%factor == 0 {
 			wide = append(wide, tenants.Point{From: m.Points[i].From})
 		}
-		sum, one := &wide[len(wide)-1].Usage, &m.Points[i].Usage
-		sum.EpochsL1 += one.EpochsL1
-		sum.EpochsL2 += one.EpochsL2
-		sum.EpochsL3 += one.EpochsL3
-		sum.Emergencies += one.Emergencies
-		sum.Truncations += one.Truncations
-		sum.Bridged += one.Bridged
+		sum, one := &wide[len(wide)-1], &m.Points[i]
+		sum.Prompts.EpochsL1 += one.Prompts.EpochsL1
+		sum.Prompts.EpochsL2 += one.Prompts.EpochsL2
+		sum.Prompts.EpochsL3 += one.Prompts.EpochsL3
+		sum.Prompts.Emergencies += one.Prompts.Emergencies
+		sum.Prompts.Truncations += one.Prompts.Truncations
+		sum.Prompts.Bridged += one.Prompts.Bridged
 		sum.Input += one.Input
 		sum.CacheRead += one.CacheRead
 		sum.CacheWrite += one.CacheWrite
@@ -210,7 +210,7 @@ func (m *model) eventsCard() chartModel {
 	}
 	for _, kind := range kinds() {
 		card.Legend = append(card.Legend, legend{kind.Title, kind.Key, true})
-		card.Label += " " + kind.Title + " " + components.Count(kind.of(&m.Totals.Usage)) + ","
+		card.Label += " " + kind.Title + " " + components.Count(kind.of(&m.Totals.Prompts)) + ","
 	}
 	card.Label = card.Label[:len(card.Label)-1] + "."
 	return card

@@ -45,7 +45,7 @@ type model struct {
 
 // byClients summarizes the compactions that clients made themselves.
 func (m *model) byClients() string {
-	own, bridged := m.Totals.Compactions, m.Totals.Bridged
+	own, bridged := m.Totals.Prompts.Compactions, m.Totals.Prompts.Bridged
 	switch {
 	case own == 0 && bridged == 0:
 		return "none by clients themselves"
@@ -179,9 +179,9 @@ func (m *model) rowPath(row *tenants.UsageRow) string {
 
 // levels returns the share of turns at each level in a row's prompts, in thousandths.
 func levels(row *tenants.UsageRow) [4]int {
-	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
+	total := row.Prompts.Level0 + row.Prompts.Level1 + row.Prompts.Level2 + row.Prompts.Level3
 	var parts [4]int
-	for i, count := range row.Levels() {
+	for i, count := range row.Prompts.Levels() {
 		if total > 0 {
 			parts[i] = int(1000 * count / total)
 		}
@@ -191,10 +191,10 @@ func levels(row *tenants.UsageRow) [4]int {
 
 // levelWords returns the same in words.
 func levelWords(row *tenants.UsageRow) string {
-	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
+	total := row.Prompts.Level0 + row.Prompts.Level1 + row.Prompts.Level2 + row.Prompts.Level3
 	words := make([]string, 0, 4)
 	for level := 3; level >= 0; level-- {
-		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(row.Levels()[level], total)))
+		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(row.Prompts.Levels()[level], total)))
 	}
 	return strings.Join(words, ", ")
 }

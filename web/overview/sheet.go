@@ -76,7 +76,7 @@ func (m *model) sheetOf(name string) *sheet {
 		return m.series("Compaction events", titles, points, func(p *tenants.Point) []cell {
 			var row []cell
 			for _, kind := range kinds() {
-				row = append(row, countCell(kind.of(&p.Usage)))
+				row = append(row, countCell(kind.of(&p.Prompts)))
 			}
 			return row
 		})
@@ -127,7 +127,7 @@ func (m *model) splitSheet() *sheet {
 		row := &m.Rows[i]
 		s.Rows = append(s.Rows, []cell{
 			nameCell(m.rowTitle(row)), countCell(row.Exchanges), countCell(row.Failures), countCell(row.TokensBefore), countCell(row.TokensAfter),
-			shareCell(row.Saved(), row.Sendable()), countCell(row.Level0), countCell(row.Level1), countCell(row.Level2), countCell(row.Level3),
+			shareCell(row.Saved(), row.Sendable()), countCell(row.Prompts.Level0), countCell(row.Prompts.Level1), countCell(row.Prompts.Level2), countCell(row.Prompts.Level3),
 			countCell(row.Epochs), moneyCell(row.CostMicroUSD), moneyCell(row.NetMicroUSD), countCell(row.Reach), countCell(row.ReachBefore), countCell(row.ReachAfter),
 		})
 	}

@@ -12,8 +12,8 @@ import (
 // figures returns usage in which every figure is another.
 func figures() tenants.Totals {
 	var u tenants.Totals
-	u.Exchanges, u.Bridged = 100, 4
-	u.EpochsL1, u.EpochsL2, u.EpochsL3, u.Emergencies, u.Truncations = 1, 2, 3, 5, 6
+	u.Exchanges, u.Prompts.Bridged = 100, 4
+	u.Prompts.EpochsL1, u.Prompts.EpochsL2, u.Prompts.EpochsL3, u.Prompts.Emergencies, u.Prompts.Truncations = 1, 2, 3, 5, 6
 	u.TokensBefore, u.TokensAfter, u.Input, u.CacheRead, u.CacheWrite = 9_000, 7_000, 100, 500, 400
 	u.Overhead = tenants.Overhead{P50: 1500 * time.Microsecond, P99: 42 * time.Millisecond, Measured: 10}
 	return u
@@ -76,7 +76,7 @@ func TestWiderBarsAddUpTheirPoints(t *testing.T) {
 			below := int64(min(factor, points-i*factor))
 			for _, kind := range kinds() {
 				one := figures()
-				if got := kind.of(&wide[i].Usage); got != below*kind.of(&one.Usage) {
+				if got := kind.of(&wide[i].Prompts); got != below*kind.of(&one.Prompts) {
 					t.Errorf("%d points: bar %d has %d of %s", points, i, got, kind.Title)
 				}
 			}

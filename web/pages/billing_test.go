@@ -60,7 +60,7 @@ func billingOpen(t *testing.T, trialDays int) *shop {
 		}
 		s.store = billingdb.New(product.DB)
 		s.service = billing.New(config, billing.Deps{Store: s.store, Log: slog.New(slog.DiscardHandler), Now: s.double.Now})
-		deps.Billing = s.service
+		deps.Administration.Billing = s.service
 	})
 	return s
 }
@@ -95,7 +95,7 @@ func (s *shop) use(t *testing.T, person *webtest.Person, count int) {
 	t.Helper()
 	exchanges := make([]tenants.Exchange, count)
 	for i := range exchanges {
-		exchanges[i] = tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: s.double.Now(), ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"}, ExchangeAnswer: tenants.ExchangeAnswer{Status: 200, Attempts: 1}}
+		exchanges[i] = tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: s.double.Now(), Request: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"}, Answer: tenants.ExchangeAnswer{Status: 200, Attempts: 1}}
 	}
 	if err := s.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func (jumpFailing) Search(context.Context, tenants.WorkspaceID, archive.Query) (
 
 func TestSlowSearchSaysSoAndKeepsThePage(t *testing.T) {
 	t.Parallel()
-	person := jumpSetup(t, webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Searcher = jumpFailing{} }))
+	person := jumpSetup(t, webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Conversations.Searcher = jumpFailing{} }))
 
 	page := person.Get("/jump?q=zeppelin&in=archive")
 	if page.Status != http.StatusOK || !strings.Contains(page.TestID("slow"), "did not answer") || strings.Contains(page.HTML, "canceling") {

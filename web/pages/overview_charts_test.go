@@ -62,7 +62,7 @@ func needy(t *testing.T, person *webtest.Person) {
 	}
 	for minute := range 14 {
 		overviewRecord(t, person, exchange(time.Now().Add(-time.Duration(minute+1)*time.Minute), func(e *tenants.Exchange) {
-			e.ProviderKey, e.Status, e.ErrorFrom, e.Compression = provider.ID, http.StatusUnauthorized, "provider", "unreachable"
+			e.Answer.ProviderKey, e.Answer.Status, e.Answer.ErrorFrom, e.Prompt.Compression = provider.ID, http.StatusUnauthorized, "provider", "unreachable"
 		}))
 	}
 	ends, recently := time.Now().Add(50*time.Hour), time.Now().Add(-time.Hour)
@@ -77,31 +77,31 @@ func needy(t *testing.T, person *webtest.Person) {
 }
 
 func vary(e *tenants.Exchange, random *rand.Rand, clients []string, keys []uuid.UUID) {
-	e.Client, e.Model, e.APIKey = clients[random.IntN(len(clients))], []string{"claude-sonnet-4-5", "gpt-5.5"}[random.IntN(2)], keys[random.IntN(2)]
-	e.TokensBefore = 40_000 + random.IntN(140_000)
-	e.TokensAfter = e.TokensBefore * (55 + random.IntN(20)) / 100
-	e.Levels = [4]int{20, 30 + random.IntN(20), 20, 10 + random.IntN(5)}
-	e.CacheRead = e.TokensAfter * (75 + random.IntN(15)) / 100
-	e.Input = e.TokensAfter - e.CacheRead
-	e.UnreadMicroUSD, e.Projection = int64(random.IntN(8_000)), 1
-	e.NetMicroUSD = e.UnreadMicroUSD + int64(random.IntN(16_000))
-	e.Overhead = time.Duration(4000+random.IntN(3000)+random.IntN(20)/19*40_000) * time.Microsecond
+	e.Request.Client, e.Request.Model, e.Request.APIKey = clients[random.IntN(len(clients))], []string{"claude-sonnet-4-5", "gpt-5.5"}[random.IntN(2)], keys[random.IntN(2)]
+	e.Prompt.TokensBefore = 40_000 + random.IntN(140_000)
+	e.Prompt.TokensAfter = e.Prompt.TokensBefore * (55 + random.IntN(20)) / 100
+	e.Prompt.Levels = [4]int{20, 30 + random.IntN(20), 20, 10 + random.IntN(5)}
+	e.Tokens.CacheRead = e.Prompt.TokensAfter * (75 + random.IntN(15)) / 100
+	e.Tokens.Input = e.Prompt.TokensAfter - e.Tokens.CacheRead
+	e.Cost.UnreadMicroUSD, e.Prompt.Projection = int64(random.IntN(8_000)), 1
+	e.Cost.NetMicroUSD = e.Cost.UnreadMicroUSD + int64(random.IntN(16_000))
+	e.Times.Overhead = time.Duration(4000+random.IntN(3000)+random.IntN(20)/19*40_000) * time.Microsecond
 	switch n := random.IntN(40); {
 	case n < 3:
-		e.Compression, e.Levels[3], e.Levels[2] = "epoch", n/2*e.Levels[3], min(1, n)*e.Levels[2]
-		e.RewrittenMicroUSD = int64(60_000 + random.IntN(90_000))
-		e.NetMicroUSD -= e.RewrittenMicroUSD
-		e.MissCause, e.MissedTokens = "prefix_change_ours", 42_000
+		e.Prompt.Compression, e.Prompt.Levels[3], e.Prompt.Levels[2] = "epoch", n/2*e.Prompt.Levels[3], min(1, n)*e.Prompt.Levels[2]
+		e.Cost.RewrittenMicroUSD = int64(60_000 + random.IntN(90_000))
+		e.Cost.NetMicroUSD -= e.Cost.RewrittenMicroUSD
+		e.Tokens.MissCause, e.Tokens.MissedTokens = "prefix_change_ours", 42_000
 	case n == 3:
-		e.Bridged, e.Class = true, "compaction"
+		e.Prompt.Bridged, e.Request.Class = true, "compaction"
 	case n == 4:
-		e.Class, e.Client, e.TokensBefore, e.TokensAfter, e.NetMicroUSD, e.UnreadMicroUSD, e.CostMicroUSD = "summary", "palimpsest", 0, 0, -9_000, 0, 9_000
+		e.Request.Class, e.Request.Client, e.Prompt.TokensBefore, e.Prompt.TokensAfter, e.Cost.NetMicroUSD, e.Cost.UnreadMicroUSD, e.Cost.CostMicroUSD = "summary", "palimpsest", 0, 0, -9_000, 0, 9_000
 	case n == 5 && random.IntN(3) == 0:
-		e.Compression = "emergency"
+		e.Prompt.Compression = "emergency"
 	case n == 6 && random.IntN(4) == 0:
-		e.Status, e.ErrorFrom = http.StatusServiceUnavailable, "provider"
+		e.Answer.Status, e.Answer.ErrorFrom = http.StatusServiceUnavailable, "provider"
 	case n == 7:
-		e.MissCause, e.MissedTokens = "ttl_expiry", 30_000+random.IntN(30_000)
+		e.Tokens.MissCause, e.Tokens.MissedTokens = "ttl_expiry", 30_000+random.IntN(30_000)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestCSVOfWhatIsNoTableIsRefused(t *testing.T) {
 func TestCSVHoldsNoFormula(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.Model = "=HYPERLINK(1)" }))
+	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.Request.Model = "=HYPERLINK(1)" }))
 	if rows := readCSV(t, person, "/overview/data.csv?part=split&by=model"); rows[1][0] != "'=HYPERLINK(1)" {
 		t.Errorf("the cell is %q", rows[1][0])
 	}

@@ -16,7 +16,7 @@ func TestLossIsShownAsALossWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) {
-		e.NetMicroUSD, e.UnreadMicroUSD, e.RewrittenMicroUSD = -420_000, 80_000, 700_000
+		e.Cost.NetMicroUSD, e.Cost.UnreadMicroUSD, e.Cost.RewrittenMicroUSD = -420_000, 80_000, 700_000
 	}))
 
 	page := person.Get("/overview")
@@ -41,11 +41,13 @@ func TestEachFigureIsComparedWithTheTimeBefore(t *testing.T) {
 	now, before := time.Now().Add(-time.Hour), time.Now().Add(-30*time.Hour)
 	for range 10 {
 		overviewRecord(t, person,
-			exchange(before, func(e *tenants.Exchange) { e.NetMicroUSD, e.CacheRead, e.Input = 20_000, 2_000, 2_000 }),
 			exchange(before, func(e *tenants.Exchange) {
-				e.NetMicroUSD, e.TokensAfter, e.CacheRead, e.Input = 5_000, 5_000, 2_000, 2_000
+				e.Cost.NetMicroUSD, e.Tokens.CacheRead, e.Tokens.Input = 20_000, 2_000, 2_000
 			}),
-			exchange(now, func(e *tenants.Exchange) { e.Overhead, e.Compression = 90*time.Millisecond, "epoch" }),
+			exchange(before, func(e *tenants.Exchange) {
+				e.Cost.NetMicroUSD, e.Prompt.TokensAfter, e.Tokens.CacheRead, e.Tokens.Input = 5_000, 5_000, 2_000, 2_000
+			}),
+			exchange(now, func(e *tenants.Exchange) { e.Times.Overhead, e.Prompt.Compression = 90*time.Millisecond, "epoch" }),
 		)
 	}
 	ledger := person.Get("/overview?range=24h").TestID("ledger")
@@ -74,7 +76,7 @@ func TestComparisonNeedsABasis(t *testing.T) {
 		t.Helper()
 		batch := make([]tenants.Exchange, count)
 		for i := range batch {
-			batch[i] = exchange(at, func(e *tenants.Exchange) { e.NetMicroUSD = net })
+			batch[i] = exchange(at, func(e *tenants.Exchange) { e.Cost.NetMicroUSD = net })
 		}
 		overviewRecord(t, person, batch...)
 	}
@@ -106,9 +108,9 @@ func TestReachStandsBesideTheMoney(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	overviewRecord(t, person,
-		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD = 20_000 }),
-		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD, e.Reach = 0, true }),
-		exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD, e.Reach = 0, true }),
+		exchange(time.Now(), func(e *tenants.Exchange) { e.Cost.NetMicroUSD = 20_000 }),
+		exchange(time.Now(), func(e *tenants.Exchange) { e.Cost.NetMicroUSD, e.Prompt.Reach = 0, true }),
+		exchange(time.Now(), func(e *tenants.Exchange) { e.Cost.NetMicroUSD, e.Prompt.Reach = 0, true }),
 	)
 	page := person.Get("/overview")
 	if reach := page.TestID("reach"); !strings.Contains(reach, "2 requests") {
@@ -195,14 +197,14 @@ func TestARangeThatCannotBeShownIsSaidAtItsField(t *testing.T) {
 func TestFiltersNarrowThePageAndComeOffAgain(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	one := exchange(time.Now(), func(e *tenants.Exchange) { e.Client, e.Model = "codex", "gpt-5.5" })
+	one := exchange(time.Now(), func(e *tenants.Exchange) { e.Request.Client, e.Request.Model = "codex", "gpt-5.5" })
 	overviewRecord(t, person, one, exchange(time.Now(), same), exchange(time.Now(), same))
 
 	page := person.Get("/overview?range=24h")
 	if choices := page.TestID("narrow"); !strings.Contains(choices, "All clientsClaude CodeCodex") || !strings.Contains(choices, "gpt-5.5") {
 		t.Errorf("there is to choose from %q", choices)
 	}
-	narrow := person.Get("/overview?range=24h&client=codex&model=gpt-5.5&key=" + one.APIKey.String())
+	narrow := person.Get("/overview?range=24h&client=codex&model=gpt-5.5&key=" + one.Request.APIKey.String())
 	if narrow.TestID("requests") != "1" || narrow.Find(`[data-testid="filters"] li`).Length() != 3 {
 		t.Errorf("%s requests with the filters %s", narrow.TestID("requests"), narrow.TestID("filters"))
 	}
@@ -224,7 +226,7 @@ func TestBillingSeesFiguresAndNoWayToWhereItMayNotGo(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	needy(t, person)
-	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.NetMicroUSD = -9_000_000 }))
+	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) { e.Cost.NetMicroUSD = -9_000_000 }))
 	page := person.Colleague(tenants.Billing).Get("/overview")
 	if page.Status != http.StatusOK || !strings.Contains(page.TestID("attention"), "anthropic-prod was rejected 14 times") {
 		t.Errorf("status %d: %s", page.Status, page.TestID("attention"))

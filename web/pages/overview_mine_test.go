@@ -57,7 +57,7 @@ func TestHealthNamesTheBrokenThingAndItsRemedy(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")
 	overviewRecord(t, owner, exchange(time.Now(), func(e *tenants.Exchange) {
-		e.Attempts, e.Duration, e.TTFB = 1, 1400*time.Millisecond+e.Overhead, 200*time.Millisecond+e.Overhead
+		e.Answer.Attempts, e.Times.Duration, e.Times.TTFB = 1, 1400*time.Millisecond+e.Times.Overhead, 200*time.Millisecond+e.Times.Overhead
 	}))
 	if health := owner.Get("/overview").TestID("health"); !strings.Contains(health, "All is well: 100.0% of 1 request answered. Models take 1.4 s (p50) and 1.4 s (p95)") {
 		t.Errorf("%s", health)

@@ -21,7 +21,7 @@ func TestWorkspaceThatWouldBeCheaperWithoutIsToldSo(t *testing.T) {
 	spend := func(count int, net int64) {
 		for range count {
 			overviewRecord(t, person, exchange(time.Now().Add(-50*time.Hour), func(e *tenants.Exchange) {
-				e.Projection, e.NetMicroUSD, e.CostMicroUSD = 1, net, 100_000
+				e.Prompt.Projection, e.Cost.NetMicroUSD, e.Cost.CostMicroUSD = 1, net, 100_000
 			}))
 		}
 	}
@@ -56,7 +56,7 @@ func TestNetLossNeedsAttentionWhileThereIsOne(t *testing.T) {
 	spend := func(count int, ago time.Duration, net int64) {
 		for range count {
 			overviewRecord(t, person, exchange(time.Now().Add(-ago), func(e *tenants.Exchange) {
-				e.Projection, e.NetMicroUSD, e.CostMicroUSD = 1, net, 100_000
+				e.Prompt.Projection, e.Cost.NetMicroUSD, e.Cost.CostMicroUSD = 1, net, 100_000
 			}))
 		}
 	}
@@ -88,7 +88,7 @@ func TestMissesAreShownByCause(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	missed := func(cause string, tokens int) tenants.Exchange {
-		return exchange(time.Now(), func(e *tenants.Exchange) { e.MissCause, e.MissedTokens = cause, tokens })
+		return exchange(time.Now(), func(e *tenants.Exchange) { e.Tokens.MissCause, e.Tokens.MissedTokens = cause, tokens })
 	}
 	overviewRecord(t, person, missed("ttl_expiry", 4000), missed("ttl_expiry", 6000), missed("prefix_change_ours", 2000), missed("", 0))
 
@@ -118,7 +118,7 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) {
-		e.Session, e.Lane, e.Compression = seen.Session, seen.Lane, "truncated"
+		e.Request.Session, e.Request.Lane, e.Prompt.Compression = seen.Session, seen.Lane, "truncated"
 	}))
 
 	page := person.Get("/overview")

@@ -20,14 +20,14 @@ import (
 func exchange(at time.Time, change func(*tenants.Exchange)) tenants.Exchange {
 	e := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: at,
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code",
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_000, TokensAfter: 4_000, Window: 200_000},
-		ExchangeTokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 3_000, CacheWrite: 0, Output: 50},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 20_000, NetMicroUSD: 30_000},
-		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 2 * time.Millisecond, Duration: 212 * time.Millisecond},
+		Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		Prompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_000, TokensAfter: 4_000, Window: 200_000},
+		Tokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 3_000, CacheWrite: 0, Output: 50},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 20_000, NetMicroUSD: 30_000},
+		Times:  tenants.ExchangeTimes{Overhead: 2 * time.Millisecond, Duration: 212 * time.Millisecond},
 	}
 	change(&e)
 	return e
@@ -92,9 +92,9 @@ func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
 	now := time.Now()
 	overviewRecord(t, person,
 		exchange(now.Add(-time.Minute), same),
-		exchange(now.Add(-2*time.Minute), func(e *tenants.Exchange) { e.Compression, e.NetMicroUSD = "epoch", -45_000 }),
-		exchange(now.Add(-3*time.Minute), func(e *tenants.Exchange) { e.Status, e.Client = http.StatusTooManyRequests, "codex" }),
-		exchange(now.Add(-10*24*time.Hour), func(e *tenants.Exchange) { e.TokensBefore = 5_000_000 }),
+		exchange(now.Add(-2*time.Minute), func(e *tenants.Exchange) { e.Prompt.Compression, e.Cost.NetMicroUSD = "epoch", -45_000 }),
+		exchange(now.Add(-3*time.Minute), func(e *tenants.Exchange) { e.Answer.Status, e.Request.Client = http.StatusTooManyRequests, "codex" }),
+		exchange(now.Add(-10*24*time.Hour), func(e *tenants.Exchange) { e.Prompt.TokensBefore = 5_000_000 }),
 	)
 
 	page := person.Get("/overview?range=24h")
@@ -133,7 +133,7 @@ func (brokenUsage) Balance(context.Context, tenants.WorkspaceID, tenants.UsageFi
 
 func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Usage = brokenUsage{deps.Usage} })
+	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Traffic.Usage = brokenUsage{deps.Traffic.Usage} })
 	person := product.SignUp(t, "northbeam")
 	overviewRecord(t, person, exchange(time.Now(), same))
 

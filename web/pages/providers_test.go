@@ -95,7 +95,7 @@ func TestCloudKeysAskForWhatTheyNeed(t *testing.T) {
 // S16
 func TestPrivateBaseURLIsRefusedAtItsField(t *testing.T) {
 	t.Parallel()
-	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Credentials(false) }).SignUp(t, "northbeam")
+	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.Gateway.ProviderKeys = p.Credentials(false) }).SignUp(t, "northbeam")
 
 	for _, url := range []string{"http://127.0.0.1:11434", "https://192.168.0.4/v1", "http://localhost:8000"} {
 		page := person.Post("/providers", "provider", "openai", "name", "local", "key", "sk-ant-12345678", "base_url", url)
@@ -191,7 +191,7 @@ func TestProviderKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
 
 func TestPresetsFillTheFormIn(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Credentials(false) })
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.Gateway.ProviderKeys = p.Credentials(false) })
 	person := product.SignUp(t, "northbeam")
 
 	page := person.Get("/providers/new?preset=groq")
@@ -273,12 +273,12 @@ func TestRefusedKeySaysSinceWhenAndHowManyFailed(t *testing.T) {
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		exchanges = append(exchanges, tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, At: time.Now().Add(time.Duration(i) * time.Second),
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New()},
-			ExchangeAnswer: tenants.ExchangeAnswer{
+			Request: tenants.ExchangeRequest{APIKey: uuid.New()},
+			Answer: tenants.ExchangeAnswer{
 				Provider: tenants.ProviderAnthropic, ProviderKey: keys[0].ID, Status: status, ErrorFrom: "provider",
 				ErrorType: "authentication_error",
 			},
-			ExchangeCost: tenants.ExchangeCost{CostMicroUSD: 250_000},
+			Cost: tenants.ExchangeCost{CostMicroUSD: 250_000},
 		})
 	}
 	if err := product.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {

@@ -40,8 +40,8 @@ func TestRedactedSessionIsStoredWithoutPersonalDataAndWhole(t *testing.T) {
 	}
 	newest := person.Newest()
 	rows := person.Database.Rows(t, person.Workspace.ID)
-	if newest.Epochs == 0 || strings.Count(rows, newest.ID.String()) == 0 {
-		t.Fatalf("%d epochs in %+v", newest.Epochs, newest)
+	if newest.Sums.Epochs == 0 || strings.Count(rows, newest.ID.String()) == 0 {
+		t.Fatalf("%d epochs in %+v", newest.Sums.Epochs, newest)
 	}
 	lanes, err := person.Archive.Lanes(t.Context(), person.Workspace.ID, newest.ID)
 	if err != nil || len(lanes) != 1 || lanes[0].Entries != len(messages)-1 {

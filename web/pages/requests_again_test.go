@@ -65,8 +65,8 @@ func TestSendAgainShowsBothAnswersSideBySide(t *testing.T) {
 				t.Fatalf("status %d at %s: %s", page.Status, page.Path, page.TestID("again"))
 			}
 			found := b.exchanges(t)
-			if len(found) != 2 || found[0].Status != http.StatusOK || found[0].SentAgain().String() != first || found[0].APIKey != key.ID || found[0].Session == found[1].Session ||
-				found[0].Stream != found[1].Stream || found[0].Position != found[1].Position || found[0].Output == 0 {
+			if len(found) != 2 || found[0].Answer.Status != http.StatusOK || found[0].SentAgain().String() != first || found[0].Request.APIKey != key.ID || found[0].Request.Session == found[1].Request.Session ||
+				found[0].Request.Stream != found[1].Request.Stream || found[0].Request.Position != found[1].Request.Position || found[0].Tokens.Output == 0 {
 				t.Fatalf("recorded %+v", found)
 			}
 			if answers := page.Find(`[data-testid="answered"]`); answers.Length() != 2 || strings.Contains(answers.Text(), "not in the archive") || answers.First().Text() == "" || answers.Last().Text() == "" {
@@ -171,7 +171,7 @@ func TestAskAgainOfAnotherModelAndPipeline(t *testing.T) {
 	}
 	shown := b.Post("/requests/"+id+"/again", "key", key, "model", "claude-haiku-4-5", "pipeline", "none")
 	found := b.exchanges(t)
-	if len(found) != 2 || found[0].Model != "claude-haiku-4-5" || found[1].Model != "claude-sonnet-4-5" || strings.Contains(string(found[0].Report), `"ipc"`) {
+	if len(found) != 2 || found[0].Request.Model != "claude-haiku-4-5" || found[1].Request.Model != "claude-sonnet-4-5" || strings.Contains(string(found[0].Prompt.Report), `"ipc"`) {
 		t.Fatalf("recorded %+v", found)
 	}
 	if figures := shown.TestID("differences"); !strings.Contains(figures, "claude-haiku-4-5") {
@@ -208,7 +208,7 @@ func TestSendAgainHoldsToTheLimitsOfTheKey(t *testing.T) {
 	b.Keys.Changed(b.Workspace.ID.String())
 	page := b.Post("/requests/"+id+"/again", "key", key.ID.String())
 	found := b.exchanges(t)
-	if len(found) != 2 || found[0].ErrorFrom != "proxy" || found[0].Status != http.StatusForbidden {
+	if len(found) != 2 || found[0].Answer.ErrorFrom != "proxy" || found[0].Answer.Status != http.StatusForbidden {
 		t.Fatalf("recorded %+v", found)
 	}
 	if !strings.Contains(page.TestID("fault"), "The proxy refused this request") {

@@ -438,7 +438,9 @@ func (requestsFailing) Exchanges(context.Context, tenants.WorkspaceID, tenants.E
 
 func TestAFailedListSaysSoAndLeavesThePage(t *testing.T) {
 	t.Parallel()
-	b := requestsSetup(t, func(_ *webtest.Product, deps *web.Deps) { deps.Exchanges = requestsFailing{deps.Exchanges} })
+	b := requestsSetup(t, func(_ *webtest.Product, deps *web.Deps) {
+		deps.Traffic.Exchanges = requestsFailing{deps.Traffic.Exchanges}
+	})
 	page := b.Get("/requests?client=codex")
 	if page.Status != http.StatusOK || !strings.Contains(page.TestID("failed"), "Reference") || strings.Contains(page.HTML, "connection reset") {
 		t.Errorf("status %d: %s", page.Status, page.TestID("failed"))

@@ -101,8 +101,8 @@ func TestDifferenceShowsWhatWasTakenOut(t *testing.T) {
 		t.Errorf("the difference is %q", short(page.TestID("diff")))
 	}
 	csv := person.Get("/sessions/" + overview.ID.String() + "/requests.csv")
-	if lines := strings.Count(csv.HTML, "\n"); lines != overview.Exchanges+1 {
-		t.Errorf("%d lines for %d requests", lines, overview.Exchanges)
+	if lines := strings.Count(csv.HTML, "\n"); lines != overview.Sums.Exchanges+1 {
+		t.Errorf("%d lines for %d requests", lines, overview.Sums.Exchanges)
 	}
 }
 

@@ -35,7 +35,7 @@ func BenchmarkSession(b *testing.B) {
 		b.Fatal(err)
 	}
 	short := longSession(b, person, turns, entry.Points[0].Before*6/5)
-	b.Logf("two sessions of %d turns recorded in %s, the second with %d epochs", turns, time.Since(began).Round(time.Second), short.Epochs)
+	b.Logf("two sessions of %d turns recorded in %s, the second with %d epochs", turns, time.Since(began).Round(time.Second), short.Sums.Epochs)
 	b.Log(webtest.Machine())
 	read(b, person, short, turns)
 	if n, err := person.Index.IndexPending(b.Context(), 10); err != nil || n == 0 {

@@ -63,8 +63,8 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 	const rows, shown, moments = 100, 12, 200
 	var reads *sessionCounted
 	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) {
-		reads = &sessionCounted{Reader: deps.Archive}
-		deps.Archive = reads
+		reads = &sessionCounted{Reader: deps.Conversations.Archive}
+		deps.Conversations.Archive = reads
 	})
 	person := product.SignUp(t, "northbeam")
 	const wide = 1_000_000 // tokens: nothing is compressed, so that each message is a row
@@ -91,8 +91,8 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 	compressed := person.Newest()
 	reads.take()
 	page := person.Get("/sessions/" + compressed.ID.String())
-	if listed, fetched := reads.take(); page.Status != http.StatusOK || compressed.Epochs == 0 || listed > 2*rows || fetched > rows+shown {
-		t.Errorf("compressed: status %d, %d epochs, %d of %d turns were listed and %d read", page.Status, compressed.Epochs, listed, messages, fetched)
+	if listed, fetched := reads.take(); page.Status != http.StatusOK || compressed.Sums.Epochs == 0 || listed > 2*rows || fetched > rows+shown {
+		t.Errorf("compressed: status %d, %d epochs, %d of %d turns were listed and %d read", page.Status, compressed.Sums.Epochs, listed, messages, fetched)
 	}
 	if rows := person.Get(address + "?table=1").Find(`[data-testid="requests"] tbody tr`).Length(); rows == 0 || rows > moments {
 		t.Errorf("%d requests are in the table", rows)

@@ -18,11 +18,11 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 	record := func(report string) {
 		exchange := tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-			ExchangeRequest: tenants.ExchangeRequest{
+			Request: tenants.ExchangeRequest{
 				Session: overview.ID, Lane: lane, APIKey: overview.APIKey, Class: "after-compaction",
 			},
-			ExchangePrompt: tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "none", Report: []byte(report)},
-			ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
+			Prompt: tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "none", Report: []byte(report)},
+			Answer: tenants.ExchangeAnswer{Status: 200},
 		}
 		if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
@@ -52,14 +52,14 @@ func TestASummaryThatWasAnsweredIsShown(t *testing.T) {
 	person, _, overview := compressed(t)
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey, Class: "after-compaction",
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			TokensBefore: 9, TokensAfter: 9, Compression: "none",
 			Report: []byte(`{"events":[{"module":"compaction-bridge","type":"recovered","counts":{"directives":1,"directives_lost":0,"files_restored":2,"own_summary":1}}]}`),
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
+		Answer: tenants.ExchangeAnswer{Status: 200},
 	}
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
@@ -77,14 +77,14 @@ func TestAProvidersOwnCompactionIsShown(t *testing.T) {
 	person, _, overview := compressed(t)
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
 		},
-		ExchangePrompt: tenants.ExchangePrompt{
+		Prompt: tenants.ExchangePrompt{
 			TokensBefore: 9, TokensAfter: 9, Compression: "none", Compacted: true,
 			Report: []byte(`{"events":[{"module":"provider","type":"compacted","reason":"anthropic","counts":{"compactions":1,"messages":61,"input_tokens":180000,"output_tokens":3500}}]}`),
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
+		Answer: tenants.ExchangeAnswer{Status: 200},
 	}
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	person, _, overview := compressed(t)
 	page := person.Get("/sessions/" + overview.ID.String() + "?table=1")
 	rows := page.Find(`[data-testid="decisions"] tbody tr`)
-	if rows.Length() != overview.Epochs || overview.Epochs == 0 {
-		t.Fatalf("%d rows for %d epochs", rows.Length(), overview.Epochs)
+	if rows.Length() != overview.Sums.Epochs || overview.Sums.Epochs == 0 {
+		t.Fatalf("%d rows for %d epochs", rows.Length(), overview.Sums.Epochs)
 	}
 	decisions, err := person.Sessions.Browser().Decisions(t.Context(), person.Workspace.ID, overview.ID)
 	if err != nil {
@@ -30,13 +30,13 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	for _, decision := range decisions {
 		net, requests = net+decision.Realized, requests+decision.Exchanges
 	}
-	if net != overview.NetMicroUSD || requests == 0 {
-		t.Errorf("the epochs have saved %d µ$ over %d requests, the session %d", net, requests, overview.NetMicroUSD)
+	if net != overview.Sums.NetMicroUSD || requests == 0 {
+		t.Errorf("the epochs have saved %d µ$ over %d requests, the session %d", net, requests, overview.Sums.NetMicroUSD)
 	}
 	file := person.Get(page.Find(`a[download][href*="epochs.csv"]`).AttrOr("href", "none"))
 	lines, err := csv.NewReader(strings.NewReader(file.HTML)).ReadAll()
-	if err != nil || len(lines) != overview.Epochs+1 {
-		t.Fatalf("%d lines for %d epochs: %v", len(lines), overview.Epochs, err)
+	if err != nil || len(lines) != overview.Sums.Epochs+1 {
+		t.Fatalf("%d lines for %d epochs: %v", len(lines), overview.Sums.Epochs, err)
 	}
 	for i, decision := range decisions {
 		if decision.Worst == nil || lines[i+1][8] != strconv.FormatInt(*decision.Worst, 10) || *decision.Worst > decision.Predicted {
@@ -64,9 +64,9 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	record := func(projection int, net int64, change func(*tenants.Exchange)) {
 		exchange := tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-			ExchangeRequest: tenants.ExchangeRequest{Session: overview.ID, Lane: lane, APIKey: overview.APIKey},
-			ExchangePrompt:  tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "frozen", Projection: projection},
-			ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: net}, ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
+			Request: tenants.ExchangeRequest{Session: overview.ID, Lane: lane, APIKey: overview.APIKey},
+			Prompt:  tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "frozen", Projection: projection},
+			Cost:    tenants.ExchangeCost{NetMicroUSD: net}, Answer: tenants.ExchangeAnswer{Status: 200},
 		}
 		if change != nil {
 			change(&exchange)
@@ -79,13 +79,13 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	if page := person.Get("/sessions/" + overview.ID.String()); page.Has(`[data-testid="notice-loss"]`) || page.Has(`[data-testid="notice-truncated"]`) {
 		t.Errorf("the page warns of %q", page.Text(".callout"))
 	}
-	record(1, -9_000_000_000, func(e *tenants.Exchange) { e.MissCause, e.MissedTokens = "ttl_expiry", 30_000 })
+	record(1, -9_000_000_000, func(e *tenants.Exchange) { e.Tokens.MissCause, e.Tokens.MissedTokens = "ttl_expiry", 30_000 })
 	for range 50 {
 		record(1, 0, nil)
 	}
 	record(1, 0, func(e *tenants.Exchange) {
-		e.Compression, e.Report = "epoch", []byte(`{"warnings":["epochs=9","truncated"]}`)
-		e.Model, e.AnsweredBy = "claude-opus-4-8", "claude-sonnet-5-20260301"
+		e.Prompt.Compression, e.Prompt.Report = "epoch", []byte(`{"warnings":["epochs=9","truncated"]}`)
+		e.Request.Model, e.Answer.AnsweredBy = "claude-opus-4-8", "claude-sonnet-5-20260301"
 	})
 	owner := person.Database.Owner(t)
 	if _, err := owner.Exec(t.Context(), "UPDATE sessions SET net_microusd = -4200000 WHERE id = $1", overview.ID); err != nil {

@@ -184,8 +184,8 @@ func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
 	if err := json.Unmarshal([]byte(page.Find("[data-chart]").AttrOr("data-chart", "")), &chart); err != nil {
 		t.Fatal(err)
 	}
-	if len(chart.X) != talk.Steps() || len(chart.Marks) != overview.Epochs || overview.Epochs == 0 {
-		t.Errorf("%d requests and %d marks for %d requests and %d epochs", len(chart.X), len(chart.Marks), talk.Steps(), overview.Epochs)
+	if len(chart.X) != talk.Steps() || len(chart.Marks) != overview.Sums.Epochs || overview.Sums.Epochs == 0 {
+		t.Errorf("%d requests and %d marks for %d requests and %d epochs", len(chart.X), len(chart.Marks), talk.Steps(), overview.Sums.Epochs)
 	}
 	if len(chart.Series) < 6 || chart.Series[4].Label != "L3" {
 		t.Fatalf("the chart has %d lines", len(chart.Series))
@@ -203,8 +203,8 @@ func TestChartHoldsEachRequestAndMarksEpochs(t *testing.T) {
 	for _, value := range chart.Series[0].Values {
 		sum += *value
 	}
-	if sum != overview.TokensBefore {
-		t.Errorf("the chart adds up to %d received, the ledger to %d", sum, overview.TokensBefore)
+	if sum != overview.Sums.TokensBefore {
+		t.Errorf("the chart adds up to %d received, the ledger to %d", sum, overview.Sums.TokensBefore)
 	}
 	table := person.Get("/sessions/" + overview.ID.String() + "?table=1")
 	if rows := table.Find(`[data-testid="requests"] tbody tr`).Length(); rows != len(chart.X) || page.Has(`[data-testid="requests"]`) {

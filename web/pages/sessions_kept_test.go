@@ -48,11 +48,11 @@ func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 		})
 		exchanges = append(exchanges, tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: at,
-			ExchangeRequest: tenants.ExchangeRequest{
+			Request: tenants.ExchangeRequest{
 				Session: id, Lane: lane, APIKey: of.key, Endpoint: "/v1/messages", Model: of.model, Client: of.client,
 			},
-			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: max(of.status, http.StatusOK)},
-			ExchangePrompt: tenants.ExchangePrompt{
+			Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: max(of.status, http.StatusOK)},
+			Prompt: tenants.ExchangePrompt{
 				Compression: of.compression, TokensBefore: 1000, TokensAfter: 600, Window: 10_000,
 			},
 		})

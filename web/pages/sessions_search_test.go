@@ -124,7 +124,7 @@ func TestListStandsWithoutTheSearchOfTheArchive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Searcher = try.search }).SignUp(t, "northbeam")
+			person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) { deps.Conversations.Searcher = try.search }).SignUp(t, "northbeam")
 			keep(t, person, kept{title: "Port the importer"})
 			page := person.Get("/sessions?q=importer")
 			if page.Status != http.StatusOK || titles(page) != "Port the importer" || !strings.Contains(page.Text("#list .callout"), try.says) || strings.Contains(page.HTML, "10.0.0.7") {

@@ -34,12 +34,12 @@ func sessionsRecord(t *testing.T, person *webtest.Person, title, client string, 
 		})
 		kept = append(kept, tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: moment,
-			ExchangeRequest: tenants.ExchangeRequest{
+			Request: tenants.ExchangeRequest{
 				Session: id, Lane: lane, APIKey: scope.APIKey, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5",
 				Client: client,
 			},
-			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK},
-			ExchangePrompt: tenants.ExchangePrompt{
+			Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK},
+			Prompt: tenants.ExchangePrompt{
 				Compression: "frozen", TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), Window: 10_000,
 				Levels: [4]int{1, 2, 0, 1},
 			},

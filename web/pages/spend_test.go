@@ -40,12 +40,12 @@ func spendTraffic(t *testing.T, person, colleague *webtest.Person) (own, theirs 
 	at := time.Date(2026, 3, 9, 10, 0, 0, 0, time.UTC)
 	for i, key := range []tenants.APIKey{own, theirs, own, theirs, own} {
 		overviewRecord(t, person, exchange(at.Add(time.Duration(i)*26*time.Hour), func(e *tenants.Exchange) {
-			e.APIKey, e.Model, e.Client = key.ID, []string{"claude-opus-4-5", "gpt-5.6"}[i%2], []string{"codex", "claude-code", "codex"}[i%3]
-			e.CostMicroUSD, e.NetMicroUSD = int64(1_234_567*(i+1)), int64(400_003-i*150_001)
-			e.Tags = []tenants.Tags{{"project": "shop", "team": "web"}, {"project": "search"}, {"project": "shop"}, {}, {"team": "=cmd"}}[i]
-			e.Reach = i == 1
+			e.Request.APIKey, e.Request.Model, e.Request.Client = key.ID, []string{"claude-opus-4-5", "gpt-5.6"}[i%2], []string{"codex", "claude-code", "codex"}[i%3]
+			e.Cost.CostMicroUSD, e.Cost.NetMicroUSD = int64(1_234_567*(i+1)), int64(400_003-i*150_001)
+			e.Request.Tags = []tenants.Tags{{"project": "shop", "team": "web"}, {"project": "search"}, {"project": "shop"}, {}, {"team": "=cmd"}}[i]
+			e.Prompt.Reach = i == 1
 			if i == 3 {
-				e.Status = http.StatusBadGateway
+				e.Answer.Status = http.StatusBadGateway
 			}
 		}))
 	}
@@ -197,7 +197,7 @@ func TestSpendLeadsToSessionsAndShowsBudgets(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	own, _ := spendTraffic(t, person, person.Colleague(tenants.Regular))
 	overviewRecord(t, person, exchange(time.Now(), func(e *tenants.Exchange) {
-		e.APIKey, e.CostMicroUSD, e.Tags = own.ID, 2_500_000, tenants.Tags{"project": "shop"}
+		e.Request.APIKey, e.Cost.CostMicroUSD, e.Request.Tags = own.ID, 2_500_000, tenants.Tags{"project": "shop"}
 	}))
 	person.Post("/settings/budgets", "whose", "member:"+person.User.ID.String(), "budget_month_usd", "10")
 	person.Post("/settings/budgets", "whose", "project", "project", "shop", "budget_month_usd", "5")

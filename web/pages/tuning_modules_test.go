@@ -177,7 +177,7 @@ func (brokenWindows) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenan
 func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) {
-		deps.Sessions = brokenSessions{deps.Sessions}
+		deps.Conversations.Sessions = brokenSessions{deps.Conversations.Sessions}
 	}).SignUp(t, "northbeam")
 
 	page := person.Get("/pipeline")

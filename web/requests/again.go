@@ -64,19 +64,19 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 			a.Keys = append(a.Keys, keys[i])
 		}
 	}
-	if a.Model = exchange.Model; h.deps.Models == nil {
+	if a.Model = exchange.Request.Model; h.deps.Models == nil {
 		return a, nil
 	}
 	var set tokens.Overrides
 	if h.deps.Prices != nil {
-		if set, err = h.deps.Prices(ctx, exchange.Workspace, exchange.ProviderKey); err != nil {
+		if set, err = h.deps.Prices(ctx, exchange.Workspace, exchange.Answer.ProviderKey); err != nil {
 			return a, err
 		}
 	}
-	a.Cost = h.roughly(exchange, exchange.Model, set)
-	a.Models = []components.Option{{Value: exchange.Model, Label: exchange.Model + costWords(a.Cost)}}
-	for _, model := range h.deps.Models.Of(h.codecOf(exchange.Endpoint).Traits().Provider) {
-		if model.Name != exchange.Model {
+	a.Cost = h.roughly(exchange, exchange.Request.Model, set)
+	a.Models = []components.Option{{Value: exchange.Request.Model, Label: exchange.Request.Model + costWords(a.Cost)}}
+	for _, model := range h.deps.Models.Of(h.codecOf(exchange.Request.Endpoint).Traits().Provider) {
+		if model.Name != exchange.Request.Model {
 			a.Models = append(a.Models, components.Option{Value: model.Name, Label: model.Name + costWords(h.roughly(exchange, model.Name, set))})
 		}
 	}
@@ -111,7 +111,7 @@ func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.E
 	switch {
 	case h.deps.Resend == nil:
 		return "This process doesn't send requests."
-	case h.codecOf(exchange.Endpoint) == nil:
+	case h.codecOf(exchange.Request.Endpoint) == nil:
 		return "Only requests that carry a conversation can be sent again."
 	case !o.MayRead || !who.Role.May(tenants.ReadArchive):
 		return "You can only send a request again if you may read its messages."
@@ -131,8 +131,8 @@ func mayUse(who tenants.Principal, key *tenants.APIKey, now func() time.Time) bo
 // long as the first; "" if the model has no price.
 func (h *Handler) roughly(exchange *tenants.Exchange, name string, set tokens.Overrides) string {
 	model := set.On(h.deps.Models.Lookup(name), name)
-	prompt := max(exchange.TokensAfter, exchange.Input+exchange.CacheRead+exchange.CacheWrite)
-	if micro := model.Price.MicroUSD(prompt, 0, 0, 0, exchange.Output); micro > 0 {
+	prompt := max(exchange.Prompt.TokensAfter, exchange.Tokens.Input+exchange.Tokens.CacheRead+exchange.Tokens.CacheWrite)
+	if micro := model.Price.MicroUSD(prompt, 0, 0, 0, exchange.Tokens.Output); micro > 0 {
 		return components.Money(micro)
 	}
 	return ""
@@ -156,11 +156,11 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil || model.Names[key] == "" {
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Choose one of your API keys.")
 	}
-	opened.Again.Model, opened.Again.Pipe = cmp.Or(c.FormValue("model"), exchange.Model), c.FormValue("pipeline")
+	opened.Again.Model, opened.Again.Pipe = cmp.Or(c.FormValue("model"), exchange.Request.Model), c.FormValue("pipeline")
 	isOffered := func(option components.Option) bool { return option.Value == opened.Again.Model }
 	pipe := tenants.ResendPipeline(opened.Again.Pipe)
 	switch {
-	case opened.Again.Model != exchange.Model && !slices.ContainsFunc(opened.Again.Models, isOffered):
+	case opened.Again.Model != exchange.Request.Model && !slices.ContainsFunc(opened.Again.Models, isOffered):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: choose one of the models in the list.")
 	case !slices.Contains(tenants.ResendPipelines(), pipe):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: choose one of the treatments in the list.")
@@ -178,7 +178,7 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Endpoint, Body: body, Pipeline: pipe})
+	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Request.Endpoint, Body: body, Pipeline: pipe})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")
@@ -197,14 +197,14 @@ func (h *Handler) notSent(c echo.Context, who tenants.Principal, o *opened, stat
 // body returns a request to a model with the messages of an exchange as received, and otherwise only the fields that the
 // API requires. It returns archive.ErrNotFound if a message is missing.
 func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange, model string) ([]byte, error) {
-	entries, err := h.deps.Archive.Originals(ctx, exchange.Workspace, exchange.Lane, 0, exchange.Position)
+	entries, err := h.deps.Archive.Originals(ctx, exchange.Workspace, exchange.Request.Lane, 0, exchange.Request.Position)
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) != exchange.Position || exchange.Position == 0 {
-		return nil, fmt.Errorf("%d of %d messages of request %s: %w", len(entries), exchange.Position, exchange.ID, archive.ErrNotFound)
+	if len(entries) != exchange.Request.Position || exchange.Request.Position == 0 {
+		return nil, fmt.Errorf("%d of %d messages of request %s: %w", len(entries), exchange.Request.Position, exchange.ID, archive.ErrNotFound)
 	}
-	codec := h.codecOf(exchange.Endpoint)
+	codec := h.codecOf(exchange.Request.Endpoint)
 	list := make([]json.RawMessage, len(entries))
 	var tools []string
 	for i := range entries {
@@ -215,7 +215,7 @@ func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange, model st
 		}
 	}
 	return codec.Repeat(wire.Repetition{
-		Model: model, Stream: exchange.Stream, MaxOutput: max(leastAnswer, exchange.Output), Tools: tools, Messages: list,
+		Model: model, Stream: exchange.Request.Stream, MaxOutput: max(leastAnswer, exchange.Tokens.Output), Tools: tools, Messages: list,
 	})
 }
 

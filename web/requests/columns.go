@@ -16,12 +16,12 @@ func columnsOf() []columns.Drawn[model, row] {
 		{Label: "Model", Cell: modelCell},
 		{Label: "Key, provider key", Cell: keyCell},
 		{Label: "Status", Class: "nowrap", Cell: statusCell},
-		{Label: "Received", Class: "r", Head: sorted("Received", tenants.ByReceived), Cell: tokensCell(func(r row) int { return r.TokensBefore })},
-		{Label: "Sent", Class: "r", Head: sorted("Sent", tenants.BySent), Cell: tokensCell(func(r row) int { return r.TokensAfter })},
-		{Label: "Cached", Class: "r", Head: sorted("Cached", tenants.ByCached), Cell: tokensCell(func(r row) int { return r.CacheRead })},
+		{Label: "Received", Class: "r", Head: sorted("Received", tenants.ByReceived), Cell: tokensCell(func(r row) int { return r.Prompt.TokensBefore })},
+		{Label: "Sent", Class: "r", Head: sorted("Sent", tenants.BySent), Cell: tokensCell(func(r row) int { return r.Prompt.TokensAfter })},
+		{Label: "Cached", Class: "r", Head: sorted("Cached", tenants.ByCached), Cell: tokensCell(func(r row) int { return r.Tokens.CacheRead })},
 		{Label: "Overhead", Class: "r", Head: sorted("Overhead", tenants.ByOverhead), Cell: overheadCell},
 		{Label: "Upstream", Class: "r", Head: sorted("Upstream", tenants.ByUpstream), Cell: upstreamCell},
-		{Label: "Cost", Class: "r", Head: sorted("Cost", tenants.ByCost), Cell: func(_ model, r row) templ.Component { return components.Price(r.CostMicroUSD) }},
+		{Label: "Cost", Class: "r", Head: sorted("Cost", tenants.ByCost), Cell: func(_ model, r row) templ.Component { return components.Price(r.Cost.CostMicroUSD) }},
 		{Label: "Modules", Cell: func(_ model, r row) templ.Component { return outcomes(r) }},
 	}
 }
@@ -39,7 +39,7 @@ func tokensCell(of func(row) int) func(model, row) templ.Component {
 // cost returns the cost of the page's requests.
 func (m *model) cost() (sum int64) {
 	for i := range m.Rows {
-		sum += m.Rows[i].CostMicroUSD
+		sum += m.Rows[i].Cost.CostMicroUSD
 	}
 	return sum
 }

@@ -54,7 +54,7 @@ func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
 			status, shown.Field.Error = http.StatusUnprocessableEntity, "There is no other request with this id in the workspace."
 		}
 	}
-	if shown.Second == nil && exchange.Session != uuid.Nil {
+	if shown.Second == nil && exchange.Request.Session != uuid.Nil {
 		if shown.Nearby, err = h.nearby(ctx, who, shown.First, exchange); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (h *Handler) second(ctx context.Context, who tenants.Principal, first uuid.
 
 // nearby returns other requests of a request's session, newest first.
 func (h *Handler) nearby(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange) ([]row, error) {
-	found, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Session: exchange.Session, Limit: beside + 1})
+	found, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Session: exchange.Request.Session, Limit: beside + 1})
 	if err != nil {
 		return nil, err
 	}
@@ -115,13 +115,13 @@ type difference struct {
 func (s comparison) differences() []difference {
 	a, b := s.First, s.Second
 	pairs := []difference{
-		{Name: "Status", First: statusText(a.Status), Second: statusText(b.Status)},
+		{Name: "Status", First: statusText(a.Answer.Status), Second: statusText(b.Answer.Status)},
 		{Name: "Sent", First: a.At.UTC().Format(time.DateTime) + " UTC", Second: b.At.UTC().Format(time.DateTime) + " UTC"},
-		{Name: "Model", First: a.Model, Second: b.Model},
+		{Name: "Model", First: a.Request.Model, Second: b.Request.Model},
 		{Name: "Endpoint", First: a.endpoint(), Second: b.endpoint()},
-		{Name: "Client", First: components.ClientName(a.Client), Second: components.ClientName(b.Client)},
+		{Name: "Client", First: components.ClientName(a.Request.Client), Second: components.ClientName(b.Request.Client)},
 		{Name: "API key", First: a.Key, Second: b.Key},
-		{Name: "Messages", First: components.Count(int64(a.Position)), Second: components.Count(int64(b.Position))},
+		{Name: "Messages", First: components.Count(int64(a.Request.Position)), Second: components.Count(int64(b.Request.Position))},
 		{Name: "Changes to the prompt", First: a.between(), Second: b.between()},
 	}
 	first, second := a.tokens(), b.tokens()
@@ -131,9 +131,9 @@ func (s comparison) differences() []difference {
 		}
 	}
 	pairs = append(pairs,
-		difference{Name: "Cost", First: components.Money(a.CostMicroUSD), Second: components.Money(b.CostMicroUSD)},
-		difference{Name: "First byte", First: seconds(a.TTFB), Second: seconds(b.TTFB)},
-		difference{Name: "Total time", First: seconds(a.Duration), Second: seconds(b.Duration)},
+		difference{Name: "Cost", First: components.Money(a.Cost.CostMicroUSD), Second: components.Money(b.Cost.CostMicroUSD)},
+		difference{Name: "First byte", First: seconds(a.Times.TTFB), Second: seconds(b.Times.TTFB)},
+		difference{Name: "Total time", First: seconds(a.Times.Duration), Second: seconds(b.Times.Duration)},
 	)
 	for i := range pairs {
 		pairs[i].Differs = pairs[i].First != pairs[i].Second

@@ -19,14 +19,14 @@ import (
 func distinct(n int) *tenants.Exchange {
 	return &tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: uuid.New(), Lane: uuid.New(), Endpoint: "/v1/messages", Model: "m" + strings.Repeat("x", n), Client: "codex", Position: 7 * n,
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Status: 200 + n, Provider: tenants.ProviderAnthropic, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{TokensBefore: 8000 * n, TokensAfter: 5000 * n, Window: 20_000},
-		ExchangeTokens: tenants.ExchangeTokens{Input: 11 * n, CacheRead: 120 * n, CacheWrite: 1300 * n, Output: 140 * n, MissCause: string(cost.TTLExpiry), MissedTokens: 155 * n},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 1_600_000 * int64(n), NetMicroUSD: -70_000 * int64(n), UnreadMicroUSD: 18, RewrittenMicroUSD: 19},
-		ExchangeTimes: tenants.ExchangeTimes{
+		Answer: tenants.ExchangeAnswer{Status: 200 + n, Provider: tenants.ProviderAnthropic, Attempts: 1},
+		Prompt: tenants.ExchangePrompt{TokensBefore: 8000 * n, TokensAfter: 5000 * n, Window: 20_000},
+		Tokens: tenants.ExchangeTokens{Input: 11 * n, CacheRead: 120 * n, CacheWrite: 1300 * n, Output: 140 * n, MissCause: string(cost.TTLExpiry), MissedTokens: 155 * n},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 1_600_000 * int64(n), NetMicroUSD: -70_000 * int64(n), UnreadMicroUSD: 18, RewrittenMicroUSD: 19},
+		Times: tenants.ExchangeTimes{
 			Overhead: 1500 * time.Microsecond * time.Duration(n), TTFB: 420 * time.Millisecond * time.Duration(n), Duration: 2400 * time.Millisecond * time.Duration(n),
 		},
 	}
@@ -81,20 +81,20 @@ func TestFactsOfRequestHoldTheirOwnFigure(t *testing.T) {
 	if got := o.terms(); got != "" {
 		t.Errorf("nothing is known of the terms, and %q is shown", got)
 	}
-	o.ServiceTier, o.Region = "priority", "us"
+	o.Answer.ServiceTier, o.Answer.Region = "priority", "us"
 	if got := o.terms(); got != "service tier priority, region us" {
 		t.Errorf("terms: %s", got)
 	}
 	if got := o.missed(); !strings.Contains(got, "cache had expired") || !strings.Contains(got, " 155 tokens") {
 		t.Errorf("missed: %s", got)
 	}
-	if got := o.place(); !strings.Contains(got, "m=6") || !strings.Contains(got, "lane="+o.Lane.String()) {
+	if got := o.place(); !strings.Contains(got, "m=6") || !strings.Contains(got, "lane="+o.Request.Lane.String()) {
 		t.Errorf("the newest of seven messages is at %s", got)
 	}
-	if o.Position = 0; strings.Contains(o.place(), "m=") {
+	if o.Request.Position = 0; strings.Contains(o.place(), "m=") {
 		t.Errorf("without a message: %s", o.place())
 	}
-	o.Overhead = o.Duration + 1
+	o.Times.Overhead = o.Times.Duration + 1
 	if o.upstream() != 0 {
 		t.Errorf("the provider took %s", o.upstream())
 	}
@@ -229,7 +229,7 @@ func TestStatusHasItsClass(t *testing.T) {
 	for status, want := range map[int][2]string{
 		http.StatusOK: {"2xx", "ok"}, http.StatusBadRequest: {"4xx", "warn"}, 399: {"3xx", "ok"}, 499: {"4xx", ""}, http.StatusInternalServerError: {"5xx", "bad"},
 	} {
-		r := row{Exchange: tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Status: status}}}
+		r := row{Exchange: tenants.Exchange{Answer: tenants.ExchangeAnswer{Status: status}}}
 		if got := [2]string{r.statusClass(), statusTag(status)}; got != want {
 			t.Errorf("%d: %s, want %s", status, got, want)
 		}

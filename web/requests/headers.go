@@ -24,31 +24,31 @@ const ownPrefix = "X-Palimpsest-"
 func headersOf(e *tenants.Exchange, report *pipeline.Report) []header {
 	list := []header{{Name: ownPrefix + "Request-Id", Value: e.ID.String()}}
 	add := func(name, value string) { list = append(list, header{Name: ownPrefix + name, Value: value}) }
-	if e.Status >= 400 && e.ErrorFrom != "" {
-		add("Error-Source", e.ErrorFrom)
+	if e.Answer.Status >= 400 && e.Answer.ErrorFrom != "" {
+		add("Error-Source", e.Answer.ErrorFrom)
 	}
-	if source := e.Signed["Session-Source"]; source != "" && e.Session != uuid.Nil {
-		add("Session-Id", e.Session.String())
+	if source := e.Answer.Signed["Session-Source"]; source != "" && e.Request.Session != uuid.Nil {
+		add("Session-Id", e.Request.Session.String())
 		add("Session-Source", source)
-		add("Lane", e.Lane.String())
+		add("Lane", e.Request.Lane.String())
 	}
-	if !strings.HasSuffix(e.Endpoint, "_tokens") {
-		for _, told := range modules.Catalog().Headers(*report, e.Model != "") {
+	if !strings.HasSuffix(e.Request.Endpoint, "_tokens") {
+		for _, told := range modules.Catalog().Headers(*report, e.Request.Model != "") {
 			add(told.Name, told.Value)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Signed)) {
+	for _, name := range slices.Sorted(maps.Keys(e.Answer.Signed)) {
 		if name != "Session-Source" && name != serverTiming {
-			add(name, e.Signed[name])
+			add(name, e.Answer.Signed[name])
 		}
 	}
-	if e.Provider != "" {
-		add("Provider", string(e.Provider))
-		add("Attempts", strconv.Itoa(e.Attempts))
-		add("Overhead-Ms", milliseconds(e.Overhead))
-		timing := e.Signed[serverTiming]
+	if e.Answer.Provider != "" {
+		add("Provider", string(e.Answer.Provider))
+		add("Attempts", strconv.Itoa(e.Answer.Attempts))
+		add("Overhead-Ms", milliseconds(e.Times.Overhead))
+		timing := e.Answer.Signed[serverTiming]
 		if timing == "" {
-			timing = "palimpsest;dur=" + milliseconds(e.Overhead) + ", archive;dur=" + milliseconds(0) + ", provider;dur=" + milliseconds(e.TTFB)
+			timing = "palimpsest;dur=" + milliseconds(e.Times.Overhead) + ", archive;dur=" + milliseconds(0) + ", provider;dur=" + milliseconds(e.Times.TTFB)
 		}
 		list = append(list, header{Name: serverTiming, Value: timing})
 	}

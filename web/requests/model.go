@@ -279,7 +279,7 @@ func (m *model) chips() []chip {
 // userName returns an end user's name.
 func (m *model) userName(user string) string {
 	for i := range m.Rows {
-		if m.Rows[i].EndUser == user {
+		if m.Rows[i].Request.EndUser == user {
 			return m.Rows[i].user()
 		}
 	}
@@ -377,7 +377,7 @@ type row struct {
 
 func newRow(exchange *tenants.Exchange, names map[uuid.UUID]string) row {
 	return row{
-		Exchange: *exchange, Key: nameOf(names, exchange.APIKey), ProviderKey: nameOf(names, exchange.ProviderKey),
+		Exchange: *exchange, Key: nameOf(names, exchange.Request.APIKey), ProviderKey: nameOf(names, exchange.Answer.ProviderKey),
 		Modules: reportOf(exchange).Modules,
 	}
 }
@@ -385,14 +385,14 @@ func newRow(exchange *tenants.Exchange, names map[uuid.UUID]string) row {
 // reportOf returns the modules' report; it is empty for an exchange that they did not process.
 func reportOf(exchange *tenants.Exchange) pipeline.Report {
 	var report pipeline.Report
-	if json.Unmarshal(exchange.Report, &report) != nil {
+	if json.Unmarshal(exchange.Prompt.Report, &report) != nil {
 		return pipeline.Report{}
 	}
 	return report
 }
 
 // user returns the name of the request's end user; "" if the application named none.
-func (r row) user() string { return components.EndUser(r.EndUserName, r.EndUser) }
+func (r row) user() string { return components.EndUser(r.Request.EndUserName, r.Request.EndUser) }
 
 // id returns the start of the request's id, enough for people to recognize it: ids begin with the time, and
 // this part is exact to a millisecond.
@@ -401,7 +401,7 @@ func (r row) id() string { return r.ID.String()[:shownID] }
 const shownID = 13
 
 // upstream returns the provider's time to the last byte.
-func (r row) upstream() time.Duration { return max(0, r.Duration-r.Overhead) }
+func (r row) upstream() time.Duration { return max(0, r.Times.Duration-r.Times.Overhead) }
 
 // did returns the modules that changed something or failed, and the number of the others.
 func (r row) did() (did []pipeline.ModuleReport, others int) {
@@ -425,7 +425,7 @@ func (r row) ran() string {
 }
 
 // statusClass returns the status's class in the filter.
-func (r row) statusClass() string { return strconv.Itoa(r.Status/100) + "xx" }
+func (r row) statusClass() string { return strconv.Itoa(r.Answer.Status/100) + "xx" }
 
 // statusTag returns a status's color.
 func statusTag(status int) string {
@@ -480,7 +480,7 @@ func (m *model) unfolded() bool {
 	return m.Fields.Tag.Error != "" || m.Fields.From.Value != "" || m.Fields.To.Value != ""
 }
 
-func (r row) hasSession() bool { return r.Session != uuid.Nil }
+func (r row) hasSession() bool { return r.Request.Session != uuid.Nil }
 
 // seconds formats a duration: "0.42 s", "12 s", "3 min".
 func seconds(d time.Duration) string {

@@ -57,7 +57,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 	exchange = &named[0]
 	o := &opened{
 		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names,
-		MayOpenSession: exchange.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.APIKey),
+		MayOpenSession: exchange.Request.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.Request.APIKey),
 	}
 	o.Headers = headersOf(exchange, &o.Report)
 	o.Repeat = repeatOf(h.deps.PublicURL, exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
@@ -76,14 +76,14 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 
 // decision returns the epoch whose projection the prompt used, possibly inherited from another lane, or nil.
 func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*cost.Decision, error) {
-	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
+	if exchange.Prompt.Projection == 0 || exchange.Request.Session == uuid.Nil {
 		return nil, nil //nolint:nilnil // most requests have none
 	}
-	decisions, err := h.deps.Costs.Decisions(ctx, exchange.Workspace, exchange.Session)
+	decisions, err := h.deps.Costs.Decisions(ctx, exchange.Workspace, exchange.Request.Session)
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return nil, err
 	}
-	return decisionOf(decisions, exchange.Lane, exchange.Projection), nil
+	return decisionOf(decisions, exchange.Request.Lane, exchange.Prompt.Projection), nil
 }
 
 // decisionOf returns a session's epoch by number: the lane's own, or else one that the lane may have
@@ -103,14 +103,14 @@ func decisionOf(decisions []cost.Decision, lane uuid.UUID, number int) (found *c
 
 // said returns the provider's error text; "" if it was not kept.
 func (h *Handler) said(ctx context.Context, exchange *tenants.Exchange) (string, error) {
-	if exchange.ErrorText == nil || h.deps.Keys == nil {
+	if exchange.Answer.ErrorText == nil || h.deps.Keys == nil {
 		return "", nil
 	}
 	key, err := h.deps.Keys.Key(ctx, exchange.Workspace)
 	if err != nil {
 		return "", err
 	}
-	text, err := key.OpenError(exchange.ID, exchange.ErrorText)
+	text, err := key.OpenError(exchange.ID, exchange.Answer.ErrorText)
 	if errors.Is(err, archive.ErrSealed) {
 		return "", fmt.Errorf("error of exchange %s: %w", exchange.ID, err)
 	}
@@ -118,18 +118,18 @@ func (h *Handler) said(ctx context.Context, exchange *tenants.Exchange) (string,
 }
 
 // isError reports whether the request failed.
-func (o *opened) isError() bool { return o.ErrorFrom != "" || o.Status >= 400 }
+func (o *opened) isError() bool { return o.Answer.ErrorFrom != "" || o.Answer.Status >= 400 }
 
 // fault describes the failure and its source in a sentence.
 func (o *opened) fault() string {
 	switch {
-	case o.Status == 499:
+	case o.Answer.Status == 499:
 		return "The client closed the connection before its answer began."
-	case o.ErrorFrom == "proxy":
+	case o.Answer.ErrorFrom == "proxy":
 		return "The proxy refused this request itself. The provider was not asked, or its answer did not come."
-	case o.ErrorFrom == "provider" && o.Status < 400:
+	case o.Answer.ErrorFrom == "provider" && o.Answer.Status < 400:
 		return "The provider ended its answer early with an error."
-	case o.ErrorFrom == "provider":
+	case o.Answer.ErrorFrom == "provider":
 		return "The provider refused this request. Its answer went to the client byte for byte."
 	default:
 		return "The request failed."
@@ -139,9 +139,9 @@ func (o *opened) fault() string {
 // silence explains why the provider's error text is not shown.
 func (o *opened) silence() string {
 	switch {
-	case o.ErrorFrom != "provider":
+	case o.Answer.ErrorFrom != "provider":
 		return ""
-	case !o.MayRead && o.ErrorText != nil:
+	case !o.MayRead && o.Answer.ErrorText != nil:
 		return "The provider’s error is not shown, because it may repeat the request, and the workspace does not let you read that."
 	default:
 		return "The provider’s error is not kept: storing was off, it was not text, or its session was deleted or has expired."
@@ -150,10 +150,10 @@ func (o *opened) silence() string {
 
 // place returns the address of the request's newest message in its session.
 func (o *opened) place() string {
-	if o.Position == 0 {
-		return paths.Session(o.Session)
+	if o.Request.Position == 0 {
+		return paths.Session(o.Request.Session)
 	}
-	return paths.With(paths.Session(o.Session), "lane", o.Lane.String(), "m", strconv.Itoa(o.Position-1))
+	return paths.With(paths.Session(o.Request.Session), "lane", o.Request.Lane.String(), "m", strconv.Itoa(o.Request.Position-1))
 }
 
 // fact is a figure with its name.
@@ -164,17 +164,17 @@ func (o *opened) tokens() []fact {
 	count := func(name string, n int) fact {
 		return fact{name, components.Count(int64(n)), components.Count(int64(n)) + " tokens"}
 	}
-	facts := []fact{count("Received, estimated", o.TokensBefore), count("Sent, estimated", o.TokensAfter)}
-	if o.Window > 0 {
-		facts = append(facts, fact{"Limit", components.Count(int64(o.Window)), "filled to " + components.Share(int64(o.TokensAfter), int64(o.Window))})
+	facts := []fact{count("Received, estimated", o.Prompt.TokensBefore), count("Sent, estimated", o.Prompt.TokensAfter)}
+	if o.Prompt.Window > 0 {
+		facts = append(facts, fact{"Limit", components.Count(int64(o.Prompt.Window)), "filled to " + components.Share(int64(o.Prompt.TokensAfter), int64(o.Prompt.Window))})
 	}
-	return append(facts, count("Input, uncached", o.Input), count("Read from cache", o.CacheRead), count("Written to cache", o.CacheWrite), count("Output", o.Output))
+	return append(facts, count("Input, uncached", o.Tokens.Input), count("Read from cache", o.Tokens.CacheRead), count("Written to cache", o.Tokens.CacheWrite), count("Output", o.Tokens.Output))
 }
 
 // terms returns the service tier, speed and region of the request; "" if unknown.
 func (o *opened) terms() string {
 	var terms []string
-	for _, term := range []fact{{Name: "service tier", Value: o.ServiceTier}, {Name: "speed", Value: o.Speed}, {Name: "region", Value: o.Region}} {
+	for _, term := range []fact{{Name: "service tier", Value: o.Answer.ServiceTier}, {Name: "speed", Value: o.Answer.Speed}, {Name: "region", Value: o.Answer.Region}} {
 		if term.Value != "" {
 			terms = append(terms, term.Name+" "+term.Value)
 		}
@@ -190,12 +190,12 @@ func (o *opened) missed() string {
 		cost.PrefixChangeClient: "The client changed its earlier prompt: system prompt, tools, model or history.",
 		cost.ColdStart:          "It was the thread’s first prompt, so the cache was empty.",
 		cost.Provider:           "The prompt was unchanged. The provider evicted the cache, or another machine answered.",
-	}[cost.Cause(o.MissCause)]
+	}[cost.Cause(o.Tokens.MissCause)]
 	if words == "" {
 		return "No cached input was missed."
 	}
-	if o.MissedTokens > 0 {
-		words += " " + components.Count(int64(o.MissedTokens)) + " tokens were paid for again."
+	if o.Tokens.MissedTokens > 0 {
+		words += " " + components.Count(int64(o.Tokens.MissedTokens)) + " tokens were paid for again."
 	}
 	return words
 }
@@ -268,18 +268,18 @@ func outcomeTag(outcome string) string {
 
 // endpoint describes the endpoint in a word.
 func (o *opened) endpoint() string {
-	if o.Stream {
-		return o.Endpoint + ", streamed"
+	if o.Request.Stream {
+		return o.Request.Endpoint + ", streamed"
 	}
-	return o.Endpoint
+	return o.Request.Endpoint
 }
 
-func (o *opened) hasLevels() bool { return o.Levels != [4]int{} }
+func (o *opened) hasLevels() bool { return o.Prompt.Levels != [4]int{} }
 
 // levelWords returns the number of turns at each level.
 func (o *opened) levelWords() string {
 	return fmt.Sprintf("Turns in the prompt: %d verbatim, %d with tool results cut, %d by their first sentences, %d in blocks of one line",
-		o.Levels[0], o.Levels[1], o.Levels[2], o.Levels[3])
+		o.Prompt.Levels[0], o.Prompt.Levels[1], o.Prompt.Levels[2], o.Prompt.Levels[3])
 }
 
 // againWords describes the effects of resending a request, and the parts that are left out.

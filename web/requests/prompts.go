@@ -32,7 +32,7 @@ func (h *Handler) prompts(ctx context.Context, who tenants.Principal, a, b *open
 	if !a.MayRead || !b.MayRead || !who.Role.May(tenants.ReadArchive) {
 		return prompts{Words: "The workspace does not let you read both conversations."}
 	}
-	if h.codecOf(a.Endpoint) == nil || h.codecOf(b.Endpoint) == nil || a.Lane == uuid.Nil || b.Lane == uuid.Nil {
+	if h.codecOf(a.Request.Endpoint) == nil || h.codecOf(b.Request.Endpoint) == nil || a.Request.Lane == uuid.Nil || b.Request.Lane == uuid.Nil {
 		return prompts{Words: "Not both prompts are in the archive."}
 	}
 	shown, err := h.compared(ctx, a, b)
@@ -48,7 +48,7 @@ func (h *Handler) compared(ctx context.Context, a, b *opened) (prompts, error) {
 		return prompts{}, err
 	}
 	messages := func(n int) string { return components.Plural(int64(n), "message") }
-	if same == a.Position && same == b.Position {
+	if same == a.Request.Position && same == b.Request.Position {
 		return prompts{Words: "Both have the same " + messages(same) + ", byte for byte."}, nil
 	}
 	was, err := h.plain(ctx, a, same)
@@ -60,11 +60,11 @@ func (h *Handler) compared(ctx context.Context, a, b *opened) (prompts, error) {
 		return prompts{}, err
 	}
 	words := fmt.Sprintf("The first %s are the same, byte for byte. After them, the first request has %s and the second one %s.",
-		messages(same), messages(a.Position-same), messages(b.Position-same))
+		messages(same), messages(a.Request.Position-same), messages(b.Request.Position-same))
 	if same == 0 {
-		words = fmt.Sprintf("They share no beginning. The first request has %s and the second one %s.", messages(a.Position), messages(b.Position))
+		words = fmt.Sprintf("They share no beginning. The first request has %s and the second one %s.", messages(a.Request.Position), messages(b.Request.Position))
 	}
-	if a.Position-same > mostDiffering || b.Position-same > mostDiffering {
+	if a.Request.Position-same > mostDiffering || b.Request.Position-same > mostDiffering {
 		words += fmt.Sprintf(" Below are the first %d of them.", mostDiffering)
 	}
 	if was == is {
@@ -76,15 +76,15 @@ func (h *Handler) compared(ctx context.Context, a, b *opened) (prompts, error) {
 // same returns how many messages at the beginning of both requests are equal.
 func (h *Handler) same(ctx context.Context, a, b *opened) (int, error) {
 	for same := 0; ; {
-		limit := min(entriesAtOnce, a.Position-same, b.Position-same)
+		limit := min(entriesAtOnce, a.Request.Position-same, b.Request.Position-same)
 		if limit <= 0 {
 			return same, nil
 		}
-		first, err := h.deps.Archive.Entries(ctx, a.Workspace, a.Lane, same, limit)
+		first, err := h.deps.Archive.Entries(ctx, a.Workspace, a.Request.Lane, same, limit)
 		if err != nil {
 			return 0, err
 		}
-		second, err := h.deps.Archive.Entries(ctx, b.Workspace, b.Lane, same, limit)
+		second, err := h.deps.Archive.Entries(ctx, b.Workspace, b.Request.Lane, same, limit)
 		if err != nil {
 			return 0, err
 		}
@@ -99,16 +99,16 @@ func (h *Handler) same(ctx context.Context, a, b *opened) (int, error) {
 
 // plain returns the text of a request's messages from an index on.
 func (h *Handler) plain(ctx context.Context, o *opened, from int) (string, error) {
-	entries, err := h.deps.Archive.Originals(ctx, o.Workspace, o.Lane, from, min(o.Position, from+mostDiffering))
+	entries, err := h.deps.Archive.Originals(ctx, o.Workspace, o.Request.Lane, from, min(o.Request.Position, from+mostDiffering))
 	if err != nil {
 		return "", err
 	}
-	if want := min(o.Position-from, mostDiffering); len(entries) < want {
+	if want := min(o.Request.Position-from, mostDiffering); len(entries) < want {
 		return "", fmt.Errorf("%d of %d messages of request %s: %w", len(entries), want, o.ID, archive.ErrNotFound)
 	}
 	raws := make([]json.RawMessage, len(entries))
 	for i := range entries {
 		raws[i] = entries[i].Raw
 	}
-	return sessionpage.Plain(h.codecOf(o.Endpoint), raws), nil
+	return sessionpage.Plain(h.codecOf(o.Request.Endpoint), raws), nil
 }

@@ -26,7 +26,7 @@ type message struct {
 
 // readMessages reads the request's last message and its answer.
 func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants.Exchange) {
-	codec := h.codecOf(exchange.Endpoint)
+	codec := h.codecOf(exchange.Request.Endpoint)
 	switch {
 	case codec == nil:
 		o.Asked = message{Why: "This request carries no conversation."}
@@ -53,10 +53,10 @@ func (h *Handler) codecOf(endpoint string) wire.Codec {
 }
 
 func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {
-	if exchange.Lane == uuid.Nil || exchange.Position == 0 {
+	if exchange.Request.Lane == uuid.Nil || exchange.Request.Position == 0 {
 		return message{Why: "The request’s text is not kept: storing was off, or its session was deleted or has expired."}, nil
 	}
-	entry, err := h.deps.Archive.Original(ctx, exchange.Workspace, exchange.Lane, exchange.Position-1)
+	entry, err := h.deps.Archive.Original(ctx, exchange.Workspace, exchange.Request.Lane, exchange.Request.Position-1)
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
 		return message{Why: "The request’s text is not in the archive, or not yet."}, nil
@@ -71,10 +71,10 @@ func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants
 }
 
 func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tenants.Exchange) (message, error) {
-	if len(exchange.Answer) != len(conversation.Hash{}) {
+	if len(exchange.Answer.Answer) != len(conversation.Hash{}) {
 		return message{Why: unanswered(exchange)}, nil
 	}
-	objects, err := h.deps.Archive.Objects(ctx, exchange.Workspace, []conversation.Hash{conversation.Hash(exchange.Answer)})
+	objects, err := h.deps.Archive.Objects(ctx, exchange.Workspace, []conversation.Hash{conversation.Hash(exchange.Answer.Answer)})
 	if errors.Is(err, archive.ErrAway) {
 		return message{Why: "The answer is in a bucket that does not answer. It is not lost. Try again in a minute."}, nil
 	}
@@ -94,9 +94,9 @@ func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tena
 // unanswered explains why there is no stored answer.
 func unanswered(exchange *tenants.Exchange) string {
 	switch {
-	case exchange.Status >= 400 || exchange.ErrorFrom != "":
+	case exchange.Answer.Status >= 400 || exchange.Answer.ErrorFrom != "":
 		return "No answer: the request failed."
-	case exchange.Session == uuid.Nil:
+	case exchange.Request.Session == uuid.Nil:
 		return "The answer is not kept: storing was off, or its session was deleted or has expired."
 	}
 	return "No answer is kept: it was incomplete or empty."
@@ -104,14 +104,14 @@ func unanswered(exchange *tenants.Exchange) string {
 
 // between describes the changes to the prompt in a sentence.
 func (o *opened) between() string {
-	before, after := components.Short(int64(o.TokensBefore)), components.Short(int64(o.TokensAfter))
-	turns := o.Levels[1] + o.Levels[2] + o.Levels[3]
+	before, after := components.Short(int64(o.Prompt.TokensBefore)), components.Short(int64(o.Prompt.TokensAfter))
+	turns := o.Prompt.Levels[1] + o.Prompt.Levels[2] + o.Prompt.Levels[3]
 	switch {
-	case o.TokensBefore == 0:
+	case o.Prompt.TokensBefore == 0:
 		return ""
 	case o.Report.Answered == pipeline.AnsweredCompaction:
 		return "The prompt of " + before + " tokens was not sent: the request was answered from Palimpsest’s compaction of the same history, at no cost."
-	case turns == 0 && o.TokensBefore == o.TokensAfter:
+	case turns == 0 && o.Prompt.TokensBefore == o.Prompt.TokensAfter:
 		return "The prompt of " + before + " tokens was sent unchanged."
 	case turns == 0:
 		return "The prompt had " + before + " tokens and was sent with " + after + "."

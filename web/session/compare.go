@@ -244,14 +244,14 @@ func (s comparison) facts() []comparedFact {
 	a, b := s.First, s.Second
 	fact := func(name string, of func(*counterpart) string) comparedFact { return comparedFact{name, of(a), of(b)} }
 	return []comparedFact{
-		fact("Requests", func(of *counterpart) string { return components.Count(int64(of.Exchanges)) }),
+		fact("Requests", func(of *counterpart) string { return components.Count(int64(of.Sums.Exchanges)) }),
 		fact("Messages", func(of *counterpart) string { return components.Count(int64(of.Lane.Position)) }),
-		fact("Tokens received", func(of *counterpart) string { return components.Count(of.TokensBefore) }),
+		fact("Tokens received", func(of *counterpart) string { return components.Count(of.Sums.TokensBefore) }),
 		fact("Tokens sent", func(of *counterpart) string { return of.sent() }),
 		fact("Cost", func(of *counterpart) string { return components.Cents(of.Totals.CostMicroUSD) }),
-		fact("Saved, net", func(of *counterpart) string { return components.Cents(of.NetMicroUSD) }),
-		fact("Kept alive", func(of *counterpart) string { return components.Count(of.Reach) }),
-		fact("Compactions", func(of *counterpart) string { return components.Count(int64(of.Detail.Epochs)) }),
+		fact("Saved, net", func(of *counterpart) string { return components.Cents(of.Sums.NetMicroUSD) }),
+		fact("Kept alive", func(of *counterpart) string { return components.Count(of.Sums.Reach) }),
+		fact("Compactions", func(of *counterpart) string { return components.Count(int64(of.Detail.Sums.Epochs)) }),
 		fact("Cache misses", func(of *counterpart) string { return of.misses() }),
 		fact("Failed requests", func(of *counterpart) string { return components.Count(int64(of.Totals.Failed)) }),
 		fact("Models", func(of *counterpart) string { return strings.Join(of.Totals.Models, ", ") }),
@@ -262,10 +262,10 @@ func (s comparison) facts() []comparedFact {
 
 // sent returns the tokens sent, and how many fewer than received.
 func (c *counterpart) sent() string {
-	if c.TokensAfter == c.TokensBefore {
-		return components.Count(c.TokensAfter)
+	if c.Sums.TokensAfter == c.Sums.TokensBefore {
+		return components.Count(c.Sums.TokensAfter)
 	}
-	return components.Count(c.TokensAfter) + ", " + c.savedShare()
+	return components.Count(c.Sums.TokensAfter) + ", " + c.savedShare()
 }
 
 // misses returns the number and size of provider cache misses.
@@ -294,7 +294,7 @@ func (c *counterpart) timeline() []step {
 			At: moments[i].At, Text: "request " + strconv.Itoa(event.Request) + ": " + event.Text, Path: event.Path,
 		})
 	}
-	if c.Exchanges < 2 {
+	if c.Sums.Exchanges < 2 {
 		steps[0].Text = "only request, " + c.strip()
 		return steps
 	}

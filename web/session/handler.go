@@ -139,7 +139,7 @@ func (h *Handler) Count(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return c.String(http.StatusOK, strconv.Itoa(of.detail.Exchanges))
+	return c.String(http.StatusOK, strconv.Itoa(of.detail.Sums.Exchanges))
 }
 
 // subject is the session and the lane of a request.

@@ -211,16 +211,16 @@ func (m *model) messagePath(message int) string {
 
 func (m *model) savedShare() string {
 	without := ""
-	if m.Reach > 0 {
+	if m.Sums.Reach > 0 {
 		without = ", without kept alive"
 	}
-	switch saved := m.Saved(); {
-	case m.Sendable() == 0:
+	switch saved := m.Sums.Saved(); {
+	case m.Sums.Sendable() == 0:
 		return "kept alive"
 	case saved < 0:
-		return components.Share(-saved, m.Sendable()) + " more" + without
+		return components.Share(-saved, m.Sums.Sendable()) + " more" + without
 	default:
-		return components.Share(saved, m.Sendable()) + " less" + without
+		return components.Share(saved, m.Sums.Sendable()) + " less" + without
 	}
 }
 

@@ -22,7 +22,7 @@ func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Dec
 }
 
 // isLoss reports whether compression has lost money in this session.
-func (m *model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
+func (m *model) isLoss() bool { return cost.IsLoss(m.Sums.NetMicroUSD, m.Decisions) }
 
 // isOften reports whether the lane has been compressed often enough for a warning.
 func (m *model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }

@@ -263,11 +263,11 @@ func TestSharesOfSessionAreOfTheirWhole(t *testing.T) {
 	t.Parallel()
 	moment := session.TimelineEntry{Number: 2, At: time.Unix(1, 0), PromptSize: session.PromptSize{Before: 180, After: 50, Window: 200}}
 	m := model{Timeline: session.Timeline{Total: 2, Points: []session.TimelineEntry{{PromptSize: session.PromptSize{Before: 90, After: 20, Window: 200}}, moment}}}
-	m.TokensBefore, m.TokensAfter = 1000, 250
+	m.Sums.TokensBefore, m.Sums.TokensAfter = 1000, 250
 	if got := m.savedShare(); got != "75.0% less" {
 		t.Errorf("saved %s", got)
 	}
-	if m.TokensAfter = 1500; m.savedShare() != "50.0% more" {
+	if m.Sums.TokensAfter = 1500; m.savedShare() != "50.0% more" {
 		t.Errorf("cost more: %s", m.savedShare())
 	}
 	if got := m.strip(); got != "25.0% of 200 filled · not compressed" {

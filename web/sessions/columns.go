@@ -12,15 +12,15 @@ import (
 func columnsOf() []columns.Drawn[model, row] {
 	type column = columns.Drawn[model, row]
 	return []column{
-		{Label: "Requests", Class: "r", Cell: func(_ model, r row) templ.Component { return text(components.Count(int64(r.Exchanges))) }},
+		{Label: "Requests", Class: "r", Cell: func(_ model, r row) templ.Component { return text(components.Count(int64(r.Sums.Exchanges))) }},
 		{Label: "Window filled", Cell: func(_ model, r row) templ.Component { return spark(r) }},
 		{Label: "Levels sent", Head: levelsHead, Cell: func(_ model, r row) templ.Component { return levels(r) }},
-		{Label: "Received", Class: "r", Head: sorted("Received", session.ByReceived), Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensBefore) }},
-		{Label: "Sent", Class: "r", Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensAfter) }},
+		{Label: "Received", Class: "r", Head: sorted("Received", session.ByReceived), Cell: func(_ model, r row) templ.Component { return components.Tokens(r.Sums.TokensBefore) }},
+		{Label: "Sent", Class: "r", Cell: func(_ model, r row) templ.Component { return components.Tokens(r.Sums.TokensAfter) }},
 		{Label: "Not sent", Class: "r", Cell: func(_ model, r row) templ.Component { return text(r.saved()) }},
-		{Label: "Cost", Class: "r", Cell: func(_ model, r row) templ.Component { return components.Sum(r.CostMicroUSD) }},
-		{Label: "Net", Class: "r", Head: sorted("Net", session.ByNet), Cell: func(_ model, r row) templ.Component { return components.Sum(r.NetMicroUSD) }},
-		{Label: "Kept alive", Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Reach) }},
+		{Label: "Cost", Class: "r", Cell: func(_ model, r row) templ.Component { return components.Sum(r.Sums.CostMicroUSD) }},
+		{Label: "Net", Class: "r", Head: sorted("Net", session.ByNet), Cell: func(_ model, r row) templ.Component { return components.Sum(r.Sums.NetMicroUSD) }},
+		{Label: "Kept alive", Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Sums.Reach) }},
 		{Label: "Last request", Class: "r", Head: sorted("Last request", session.ByLast), Cell: func(m model, r row) templ.Component { return components.At(r.LastAt, m.Now) }},
 	}
 }

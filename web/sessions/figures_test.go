@@ -20,10 +20,10 @@ import (
 // of the newest that has some.
 func TestRowShowsWhatAnyOfItsNewestRequestsWas(t *testing.T) {
 	t.Parallel()
-	fine := tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Status: 200}}
+	fine := tenants.Exchange{Answer: tenants.ExchangeAnswer{Status: 200}}
 	failed, truncated, first, second := fine, fine, fine, fine
-	failed.Status, truncated.Compression = 400, "truncated"
-	first.Levels, second.Levels = [4]int{1, 2, 3, 4}, [4]int{5, 6, 7, 8}
+	failed.Answer.Status, truncated.Prompt.Compression = 400, "truncated"
+	first.Prompt.Levels, second.Prompt.Levels = [4]int{1, 2, 3, 4}, [4]int{5, 6, 7, 8}
 	for name, c := range map[string]struct {
 		newest            []tenants.Exchange
 		truncated, failed bool
@@ -33,9 +33,9 @@ func TestRowShowsWhatAnyOfItsNewestRequestsWas(t *testing.T) {
 		"first of two":       {[]tenants.Exchange{failed, fine}, false, true, [4]int{}},
 		"last of two":        {[]tenants.Exchange{fine, failed}, false, true, [4]int{}},
 		"truncated, failed":  {[]tenants.Exchange{truncated, fine, failed, fine}, true, true, [4]int{}},
-		"levels of two":      {[]tenants.Exchange{fine, first, second}, false, false, first.Levels},
-		"the other way":      {[]tenants.Exchange{second, first, fine}, false, false, second.Levels},
-		"truncated is newer": {[]tenants.Exchange{truncated, second}, true, false, second.Levels},
+		"levels of two":      {[]tenants.Exchange{fine, first, second}, false, false, first.Prompt.Levels},
+		"the other way":      {[]tenants.Exchange{second, first, fine}, false, false, second.Prompt.Levels},
+		"truncated is newer": {[]tenants.Exchange{truncated, second}, true, false, second.Prompt.Levels},
 	} {
 		r := newRow(session.Overview{}, c.newest)
 		var levels [4]int
@@ -65,7 +65,7 @@ func TestFiguresOfSessionStandInTheirColumn(t *testing.T) {
 		t.Errorf("the file has %q, want %q", got, want)
 	}
 	exchange := func(before, after int) tenants.Exchange {
-		return tenants.Exchange{ExchangePrompt: tenants.ExchangePrompt{TokensBefore: before, TokensAfter: after, Window: 200}}
+		return tenants.Exchange{Prompt: tenants.ExchangePrompt{TokensBefore: before, TokensAfter: after, Window: 200}}
 	}
 	r := newRow(of, []tenants.Exchange{exchange(180, 50), exchange(90, 30)})
 	if got := r.saved(); got != "87.5%" {

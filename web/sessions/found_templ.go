@@ -338,7 +338,7 @@ func foundSession(model model, group group) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Sum(group.CostMicroUSD).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Sum(group.Sums.CostMicroUSD).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -231,5 +231,5 @@ func record(of *session.Overview) []string {
 		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
 		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt),
 	}, values[:heldFigures], []string{strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated)}, values[heldFigures:],
-		[]string{strconv.FormatInt(of.Saved(), 10), of.EndUser, tenants.CSVCell(of.EndUserName)})
+		[]string{strconv.FormatInt(of.Sums.Saved(), 10), of.EndUser, tenants.CSVCell(of.EndUserName)})
 }

@@ -283,10 +283,10 @@ func (m model) held() bool {
 func (r row) id() string { return r.ID.String()[:8] }
 
 func (r row) saved() string {
-	if r.Saved() == 0 {
+	if r.Sums.Saved() == 0 {
 		return "–"
 	}
-	return components.Share(r.Saved(), r.Sendable())
+	return components.Share(r.Sums.Saved(), r.Sums.Sendable())
 }
 
 // newRow returns a session with a spark of its newest requests, newest first.
@@ -294,19 +294,19 @@ func newRow(overview session.Overview, newest []tenants.Exchange) row {
 	r := row{Overview: overview}
 	var shares []float64
 	for i := len(newest) - 1; i >= 0; i-- {
-		if exchange := &newest[i]; exchange.Window > 0 && exchange.TokensAfter > 0 {
-			shares = append(shares, float64(exchange.TokensAfter)/float64(exchange.Window))
+		if exchange := &newest[i]; exchange.Prompt.Window > 0 && exchange.Prompt.TokensAfter > 0 {
+			shares = append(shares, float64(exchange.Prompt.TokensAfter)/float64(exchange.Prompt.Window))
 		}
 	}
 	if len(shares) > 1 {
 		r.Fill = components.NewSpark(shares, fmt.Sprintf("the newest %d requests", len(shares)))
 	}
 	for i := range newest {
-		r.Truncated = r.Truncated || newest[i].Compression == "truncated"
-		r.Failed = r.Failed || newest[i].Status >= 400
+		r.Truncated = r.Truncated || newest[i].Prompt.Compression == "truncated"
+		r.Failed = r.Failed || newest[i].Answer.Status >= 400
 	}
 	for i := range newest {
-		if levels := newest[i].Levels; levels != [4]int{} {
+		if levels := newest[i].Prompt.Levels; levels != [4]int{} {
 			r.Levels = &levels
 			break
 		}

@@ -40,8 +40,8 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 		figures[ipc.Name] = figureOf{Text: "no request"}
 	}
 	figures[compactionbridge.Name] = figureOf{
-		Text:  several(totals.Bridged, "recovery", "recoveries"),
-		Exact: "after " + components.Plural(totals.Compactions, "compaction") + " that clients asked for",
+		Text:  several(totals.Prompts.Bridged, "recovery", "recoveries"),
+		Exact: "after " + components.Plural(totals.Prompts.Compactions, "compaction") + " that clients asked for",
 	}
 	fail(figures, h.failed(ctx, "totals", err), ipc.Name, compactionbridge.Name)
 

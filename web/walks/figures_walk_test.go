@@ -22,13 +22,13 @@ func used(t *testing.T, person *webtest.Person, hours ...int) {
 		for minute := range 12 {
 			all = append(all, tenants.Exchange{
 				ID: uuid.Must(uuid.NewV7()), At: time.Now().Add(-time.Duration(hour)*time.Hour - time.Duration(5*minute)*time.Minute),
-				ExchangeRequest: tenants.ExchangeRequest{
+				Request: tenants.ExchangeRequest{
 					APIKey: key, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code",
 				},
-				ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
-				ExchangePrompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_111, TokensAfter: 4_111, Window: 200_000},
-				ExchangeTokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 9_000, Output: 50},
-				ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 21_111},
+				Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
+				Prompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_111, TokensAfter: 4_111, Window: 200_000},
+				Tokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 9_000, Output: 50},
+				Cost:   tenants.ExchangeCost{CostMicroUSD: 21_111},
 			})
 		}
 	}

@@ -318,7 +318,7 @@ func longID(t *testing.T, person *webtest.Person) string {
 	}
 	longest := page.Sessions[0]
 	for _, overview := range page.Sessions {
-		if overview.Exchanges > longest.Exchanges {
+		if overview.Sums.Exchanges > longest.Sums.Exchanges {
 			longest = overview
 		}
 	}

@@ -27,7 +27,7 @@ func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 		Live: live.NewHub(), Learned: patternsdb.New(p.DB),
 		Index: archivedb.NewIndex(p.Archive, formats.Parse),
 	}
-	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
+	deps.Live, deps.Conversations.Searcher, deps.Gateway.Patterns = p.Live, p.Index, p.Learned
 }
 
 // Learn stores a rule of the person.

@@ -33,10 +33,10 @@ func (r *Records) LookupTXT(_ context.Context, name string) ([]string, error) {
 }
 
 // SignOnHere makes identity providers redirect back to the product itself, as a real browser needs it.
-func SignOnHere(p *Product, deps *web.Deps) { deps.SignOn = p.signOn(p.Local) }
+func SignOnHere(p *Product, deps *web.Deps) { deps.People.SignOn = p.signOn(p.Local) }
 
 // NoPasskeys gives the product an IP address as its URL, because passkeys need a host name.
-func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https://192.0.2.7") }
+func NoPasskeys(p *Product, deps *web.Deps) { deps.People.Passkeys = p.passkeys("https://192.0.2.7") }
 
 // signOn creates the service for a workspace's single sign-on.
 func (p *Product) signOn(publicURL string) *signon.Service {

@@ -85,7 +85,7 @@ const (
 )
 
 // MailsAreSent disables the dashboard's page of mails.
-func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
+func MailsAreSent(_ *Product, deps *web.Deps) { deps.Installation.Mails = nil }
 
 // Start runs the dashboard until the test ends.
 func Start(t testing.TB, options ...Option) *Product {

@@ -80,55 +80,55 @@ func (f *filling) oneFigure(of desk, at time.Time, random *rand.Rand) tenants.Ex
 		cached, output = cached/3, output/3
 	}
 	one := tenants.Exchange{ID: idAt(at, random), At: at}
-	one.APIKey, one.Model, one.Client, one.Endpoint = uuid.MustParse(f.team.keys[of.key].id), of.model, of.program, program.format.path()
-	one.Class, one.Stream, one.Position, one.Status, one.Attempts = "main", true, 20+random.IntN(160), http.StatusOK, 1
-	one.Tags = tenants.Tags{tenants.ProjectTag: []string{"shop", "shop", "warehouse", "apps"}[random.IntN(4)]}
-	one.Provider, one.ProviderKey = tenants.ProviderAnthropic, uuid.MustParse(f.team.providers["anthropic-prod"])
+	one.Request.APIKey, one.Request.Model, one.Request.Client, one.Request.Endpoint = uuid.MustParse(f.team.keys[of.key].id), of.model, of.program, program.format.path()
+	one.Request.Class, one.Request.Stream, one.Request.Position, one.Answer.Status, one.Answer.Attempts = "main", true, 20+random.IntN(160), http.StatusOK, 1
+	one.Request.Tags = tenants.Tags{tenants.ProjectTag: []string{"shop", "shop", "warehouse", "apps"}[random.IntN(4)]}
+	one.Answer.Provider, one.Answer.ProviderKey = tenants.ProviderAnthropic, uuid.MustParse(f.team.providers["anthropic-prod"])
 	if _, is := program.format.(anthropic); !is {
-		one.Provider, one.ProviderKey = tenants.ProviderOpenAI, uuid.MustParse(f.team.providers["openai-prod"])
+		one.Answer.Provider, one.Answer.ProviderKey = tenants.ProviderOpenAI, uuid.MustParse(f.team.providers["openai-prod"])
 	}
-	one.Overhead = time.Duration(350+random.IntN(1200)) * time.Microsecond
-	one.TTFB = one.Overhead + time.Duration(500+random.IntN(1400))*time.Millisecond
-	one.Duration = one.TTFB + time.Duration(output)*time.Duration(3+random.IntN(4))*time.Millisecond
-	one.Compression, one.TokensAfter, one.Window, one.Takes, one.Levels = "none", cached+fresh, 120_000, 200_000, [4]int{one.Position, 0, 0, 0}
+	one.Times.Overhead = time.Duration(350+random.IntN(1200)) * time.Microsecond
+	one.Times.TTFB = one.Times.Overhead + time.Duration(500+random.IntN(1400))*time.Millisecond
+	one.Times.Duration = one.Times.TTFB + time.Duration(output)*time.Duration(3+random.IntN(4))*time.Millisecond
+	one.Prompt.Compression, one.Prompt.TokensAfter, one.Prompt.Window, one.Prompt.Takes, one.Prompt.Levels = "none", cached+fresh, 120_000, 200_000, [4]int{one.Request.Position, 0, 0, 0}
 	if random.IntN(140) == 0 {
-		one.Status, one.ErrorFrom, one.ErrorType, one.Duration = http.StatusServiceUnavailable, "provider", "overloaded_error", one.TTFB
-		one.TokensBefore = one.TokensAfter
+		one.Answer.Status, one.Answer.ErrorFrom, one.Answer.ErrorType, one.Times.Duration = http.StatusServiceUnavailable, "provider", "overloaded_error", one.Times.TTFB
+		one.Prompt.TokensBefore = one.Prompt.TokensAfter
 		return one
 	}
 	price := f.models.Lookup(of.model).Price
-	one.CacheRead, one.CacheWrite, one.Output = cached, fresh, output
-	if one.Provider == tenants.ProviderOpenAI {
-		one.Input, one.CacheWrite = fresh, 0
+	one.Tokens.CacheRead, one.Tokens.CacheWrite, one.Tokens.Output = cached, fresh, output
+	if one.Answer.Provider == tenants.ProviderOpenAI {
+		one.Tokens.Input, one.Tokens.CacheWrite = fresh, 0
 	}
-	one.CostMicroUSD = price.MicroUSD(one.Input, one.CacheRead, one.CacheWrite, 0, one.Output)
+	one.Cost.CostMicroUSD = price.MicroUSD(one.Tokens.Input, one.Tokens.CacheRead, one.Tokens.CacheWrite, 0, one.Tokens.Output)
 	f.compressFigure(&one, price, random)
 	return one
 }
 
 // compressFigure makes a figure that of a request whose prompt was shortened, if its conversation is long enough.
 func (f *filling) compressFigure(one *tenants.Exchange, price tokens.Price, random *rand.Rand) {
-	one.TokensBefore = one.TokensAfter
-	if one.CacheRead < 52_000 {
+	one.Prompt.TokensBefore = one.Prompt.TokensAfter
+	if one.Tokens.CacheRead < 52_000 {
 		return
 	}
-	left := min(60_000+random.IntN(60_000), one.Takes-5_000-one.TokensAfter) // tokens of old turns that were not sent
-	one.Compression, one.Projection, one.TokensBefore = "frozen", 1, one.TokensAfter+left
-	one.Levels = [4]int{one.Position / 3, one.Position / 4, one.Position / 4, one.Position - one.Position/3 - 2*(one.Position/4)}
-	one.UnreadMicroUSD = price.MicroUSD(0, left, 0, 0, 0)
+	left := min(60_000+random.IntN(60_000), one.Prompt.Takes-5_000-one.Prompt.TokensAfter) // tokens of old turns that were not sent
+	one.Prompt.Compression, one.Prompt.Projection, one.Prompt.TokensBefore = "frozen", 1, one.Prompt.TokensAfter+left
+	one.Prompt.Levels = [4]int{one.Request.Position / 3, one.Request.Position / 4, one.Request.Position / 4, one.Request.Position - one.Request.Position/3 - 2*(one.Request.Position/4)}
+	one.Cost.UnreadMicroUSD = price.MicroUSD(0, left, 0, 0, 0)
 	rewrites := random.IntN(30) == 0
 	if begins := f.hasty(); one.At.After(begins) && one.At.Before(begins.Add(20*time.Hour)) {
 		rewrites = true // the day on which each prompt was shortened at once
 	}
 	if rewrites {
-		one.Compression, one.MissCause, one.MissedTokens = "epoch", "prefix_change_ours", one.CacheRead
-		one.RewrittenMicroUSD = price.MicroUSD(one.CacheRead/2, 0, 0, 0, 0)
-		one.CostMicroUSD += one.RewrittenMicroUSD
+		one.Prompt.Compression, one.Tokens.MissCause, one.Tokens.MissedTokens = "epoch", "prefix_change_ours", one.Tokens.CacheRead
+		one.Cost.RewrittenMicroUSD = price.MicroUSD(one.Tokens.CacheRead/2, 0, 0, 0, 0)
+		one.Cost.CostMicroUSD += one.Cost.RewrittenMicroUSD
 	}
-	one.NetMicroUSD = one.UnreadMicroUSD - one.RewrittenMicroUSD
+	one.Cost.NetMicroUSD = one.Cost.UnreadMicroUSD - one.Cost.RewrittenMicroUSD
 	if !rewrites && random.IntN(25) == 0 {
-		one.TokensBefore += one.Takes
-		one.Reach, one.NetMicroUSD, one.UnreadMicroUSD, one.RewrittenMicroUSD = true, 0, 0, 0
+		one.Prompt.TokensBefore += one.Prompt.Takes
+		one.Prompt.Reach, one.Cost.NetMicroUSD, one.Cost.UnreadMicroUSD, one.Cost.RewrittenMicroUSD = true, 0, 0, 0
 	}
 }
 

@@ -117,7 +117,7 @@ func checkInstallation(ctx context.Context, load func() (settings.Config, error)
 	shared := examiner{setup.DatabaseOf(config)}
 	defer shared.Close()
 	return examine(ctx, examineTimeout, slices.Concat(
-		settings, []examination{{"Data directory", func(context.Context) result { return checkDataDir(config.DataDir) }}}, databases, shared.outerExaminations(),
+		settings, []examination{{"Data directory", func(context.Context) result { return checkDataDir(config.Storage.DataDir) }}}, databases, shared.outerExaminations(),
 	))
 }
 

@@ -52,8 +52,8 @@ func (e examiner) databaseExaminations(ctx context.Context) []examination {
 
 // existingDatabase returns the URL of the database with its owner's login, or a result to report instead.
 func (e examiner) existingDatabase(ctx context.Context) (owner string, none result) {
-	dir := filepath.Join(e.Config.DataDir, "postgres")
-	if _, err := os.Stat(dir); e.Config.DatabaseURL == "" && errors.Is(err, os.ErrNotExist) {
+	dir := filepath.Join(e.Config.Storage.DataDir, "postgres")
+	if _, err := os.Stat(dir); e.Config.Storage.DatabaseURL == "" && errors.Is(err, os.ErrNotExist) {
 		return "", passed("the first start creates an embedded one in %s", dir)
 	}
 	owner, err := e.OwnerURL(ctx)
@@ -131,8 +131,8 @@ func (e examiner) checkSecretKey(ctx context.Context, owner string) result {
 	if err := errors.Join(err, proofErr); err != nil {
 		return failed("DATABASE_URL has to name the owner of the database.", "%v", err)
 	}
-	file := filepath.Join(e.Config.DataDir, "secret.key")
-	if _, err := os.Stat(file); e.Config.SecretKey == "" && errors.Is(err, os.ErrNotExist) {
+	file := filepath.Join(e.Config.Storage.DataDir, "secret.key")
+	if _, err := os.Stat(file); e.Config.Storage.SecretKey == "" && errors.Is(err, os.ErrNotExist) {
 		if len(stored) == 0 && proof == nil {
 			return passed("the first start creates one in %s", file)
 		}
@@ -155,7 +155,7 @@ func (e examiner) checkSecretKey(ctx context.Context, owner string) result {
 	if len(stored) == 0 && proof == nil {
 		return passed("nothing is sealed with a key yet")
 	}
-	if e.Config.SecretKey == "" {
+	if e.Config.Storage.SecretKey == "" {
 		return warned("Keep a copy of it elsewhere, or set PALIMPSEST_SECRET_KEY: a backup of the database is useless without it.", "it opens the database; it is kept in %s only", file)
 	}
 	return passed("it opens the database")
@@ -168,31 +168,31 @@ func isMissingTable(err error) bool {
 }
 
 func (e examiner) checkAppLogin(ctx context.Context, owner string) result {
-	return e.checkLogin(ctx, owner, "DATABASE_APP_URL", e.Config.DatabaseAppURL, migrations.AppURL, func(url string) tenantsdb.Config {
+	return e.checkLogin(ctx, owner, "DATABASE_APP_URL", e.Config.Storage.DatabaseAppURL, migrations.AppURL, func(url string) tenantsdb.Config {
 		return tenantsdb.Config{URL: url}
 	})
 }
 
 func (e examiner) checkWorkerLogin(ctx context.Context, owner string) result {
-	app := e.Config.DatabaseAppURL
+	app := e.Config.Storage.DatabaseAppURL
 	if app == "" {
 		var err error
 		if app, err = e.derived(owner, migrations.AppURL); err != nil {
 			return off("not checked without the app login")
 		}
 	}
-	return e.checkLogin(ctx, owner, "DATABASE_WORKER_URL", e.Config.DatabaseWorkerURL, migrations.WorkerURL, func(url string) tenantsdb.Config {
+	return e.checkLogin(ctx, owner, "DATABASE_WORKER_URL", e.Config.Storage.DatabaseWorkerURL, migrations.WorkerURL, func(url string) tenantsdb.Config {
 		return tenantsdb.Config{URL: app, WorkerURL: url}
 	})
 }
 
 // checkReadReplica checks the replica that pages read from.
 func (e examiner) checkReadReplica(ctx context.Context, owner string) result {
-	if e.Config.DatabaseReadURL == "" {
+	if e.Config.Storage.DatabaseReadURL == "" {
 		return off("DATABASE_READ_URL is not set: pages read from the database")
 	}
-	address := e.Config.DatabaseReadURL
-	if e.Config.DatabaseAppURL == "" {
+	address := e.Config.Storage.DatabaseReadURL
+	if e.Config.Storage.DatabaseAppURL == "" {
 		var err error
 		if address, err = e.derived(address, migrations.AppURL); err != nil {
 			return off("the first start creates its login")
@@ -217,7 +217,7 @@ var errNoSecret = errors.New("no secret key")
 
 // derived returns the URL of a login with its password derived from the secret key.
 func (e examiner) derived(owner string, of func(owner string, secret []byte) (string, error)) (string, error) {
-	if _, err := os.Stat(filepath.Join(e.Config.DataDir, "secret.key")); e.Config.SecretKey == "" && err != nil {
+	if _, err := os.Stat(filepath.Join(e.Config.Storage.DataDir, "secret.key")); e.Config.Storage.SecretKey == "" && err != nil {
 		return "", errNoSecret
 	}
 	safe, err := e.Config.OpenVault()

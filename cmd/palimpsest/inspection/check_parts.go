@@ -29,20 +29,20 @@ const littleSpace = 1 << 30
 // checkSettings warns about valid settings with a risk.
 func checkSettings(config settings.Config) result {
 	var open []string
-	host, _, _ := net.SplitHostPort(config.Addr)
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && config.PublicURL == "" {
-		open = append(open, "PALIMPSEST_PUBLIC_URL is not set, so links in mails lead to "+config.Addr+".")
+	host, _, _ := net.SplitHostPort(config.Serving.Addr)
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && config.Serving.PublicURL == "" {
+		open = append(open, "PALIMPSEST_PUBLIC_URL is not set, so links in mails lead to "+config.Serving.Addr+".")
 	}
-	if strings.HasPrefix(config.PublicURL, "http://") && !isLocalURL(config.PublicURL) {
+	if strings.HasPrefix(config.Serving.PublicURL, "http://") && !isLocalURL(config.Serving.PublicURL) {
 		open = append(open, "PALIMPSEST_PUBLIC_URL is not https, so passwords and API keys travel unencrypted.")
 	}
-	if config.AllowPrivateUpstreams && config.PublicURL != "" && !isLocalURL(config.PublicURL) {
+	if config.Serving.AllowPrivateUpstreams && config.Serving.PublicURL != "" && !isLocalURL(config.Serving.PublicURL) {
 		open = append(open, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS lets every workspace reach addresses of your network.")
 	}
-	if config.PublicDemo != "" && config.PublicDemo == config.PublicURL {
+	if config.Demos.PublicDemo != "" && config.Demos.PublicDemo == config.Serving.PublicURL {
 		open = append(open, "PALIMPSEST_PUBLIC_DEMO is the address of this installation, not of the demo.")
 	}
-	if strings.HasPrefix(config.PublicDemo, "http://") && !isLocalURL(config.PublicDemo) {
+	if strings.HasPrefix(config.Demos.PublicDemo, "http://") && !isLocalURL(config.Demos.PublicDemo) {
 		open = append(open, "PALIMPSEST_PUBLIC_DEMO is not https.")
 	}
 	if len(open) > 0 {
@@ -101,7 +101,7 @@ func spaceResult(dir, existing string, free uint64) result {
 // outerExaminations check the product's dependencies other than its database.
 func (e examiner) outerExaminations() []examination {
 	list := []examination{
-		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, e.Config.BlobURL) }},
+		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, e.Config.Storage.BlobURL) }},
 		{"Redis", e.checkRedis},
 		{"Mail", func(ctx context.Context) result { return checkMail(ctx, e.Config) }},
 	}
@@ -145,7 +145,7 @@ func tryBucket(ctx context.Context, bucket archive.Bucket) result {
 }
 
 func (e examiner) checkRedis(ctx context.Context) result {
-	if e.Config.RedisURL == "" {
+	if e.Config.Storage.RedisURL == "" {
 		return off("each process applies limits on its own; set REDIS_URL if you run several")
 	}
 	const advice = "Check REDIS_URL and that Redis runs. Until it answers, each process applies limits on its own."
@@ -183,11 +183,11 @@ func (e examiner) checkRedis(ctx context.Context) result {
 
 // checkMail connects to the mail server and logs in.
 func checkMail(ctx context.Context, config settings.Config) result {
-	if config.SMTPURL == "" {
+	if config.Accounts.SMTPURL == "" {
 		return off("mails are kept, not sent; set SMTP_URL to send them")
 	}
 	const advice = "Check SMTP_URL. Mails wait until the server takes them."
-	sender, err := mail.NewSMTP(config.SMTPURL, config.MailFrom, nil)
+	sender, err := mail.NewSMTP(config.Accounts.SMTPURL, config.Accounts.MailFrom, nil)
 	if err != nil {
 		return failed(advice, "SMTP_URL %v", err)
 	}
@@ -200,7 +200,7 @@ func checkMail(ctx context.Context, config settings.Config) result {
 // checkProvider asks a provider for its models without a key, since any answer shows that it can be
 // reached.
 func (e examiner) checkProvider(ctx context.Context, provider tenants.Provider) result {
-	client := upstream.New(e.Config.AllowPrivateUpstreams)
+	client := upstream.New(e.Config.Serving.AllowPrivateUpstreams)
 	defer client.Close()
 	began := time.Now()
 	response, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: http.Header{}}, upstream.Target{Provider: provider})

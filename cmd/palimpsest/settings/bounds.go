@@ -73,7 +73,7 @@ func boundSettings() []setting {
 			if err != nil || days != 0 && (days < partitions.LeastDays || days > 36_500) {
 				return fmt.Errorf("must be 0, which keeps them for ever, or a number of days from %d to 36500", partitions.LeastDays)
 			}
-			config.KeepRequestsDays = days
+			config.Storage.KeepRequestsDays = days
 			return nil
 		}},
 	}

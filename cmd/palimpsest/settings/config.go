@@ -27,10 +27,10 @@ import (
 // Config holds every setting of the program. Only this package reads the environment and the config file; each
 // part receives its own settings.
 type Config struct {
-	Serving
-	Storage
-	Accounts
-	Demos
+	Serving  Serving
+	Storage  Storage
+	Accounts Accounts
+	Demos    Demos
 
 	Pipe                 string         // PALIMPSEST_PIPE, PRXY_PIPE
 	WorkspaceConcurrency int            // PALIMPSEST_WORKSPACE_CONCURRENCY: open requests of a workspace
@@ -124,29 +124,29 @@ func settings() []setting {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
 	return append(slices.Concat(databaseSettings(), signUpSettings(), boundSettings(), traceSettings(), billingSettings(), catalogSettings()), []setting{
-		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
-		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
-		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
-		{"PALIMPSEST_PUBLIC_DEMO", text(func(c *Config) *string { return &c.PublicDemo })},
-		{"DATABASE_URL", text(func(c *Config) *string { return &c.DatabaseURL })},
-		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.DatabaseAppURL })},
-		{"DATABASE_WORKER_URL", text(func(c *Config) *string { return &c.DatabaseWorkerURL })},
-		{"DATABASE_READ_URL", text(func(c *Config) *string { return &c.DatabaseReadURL })},
-		{"PALIMPSEST_DATA_DIR", text(func(c *Config) *string { return &c.DataDir })},
-		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
-		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
-		{"PALIMPSEST_SECRET_KEY", text(func(c *Config) *string { return &c.SecretKey })},
-		{"PALIMPSEST_PPROF", truth(func(c *Config) *bool { return &c.Profiles })},
-		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", truth(func(c *Config) *bool { return &c.AllowPrivateUpstreams })},
-		{"SMTP_URL", text(func(c *Config) *string { return &c.SMTPURL })},
-		{"PALIMPSEST_MAIL_FROM", text(func(c *Config) *string { return &c.MailFrom })},
-		{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL", truth(func(c *Config) *bool { return &c.RequireVerifiedEmail })},
-		{"PALIMPSEST_TRUSTED_PROXIES", text(func(c *Config) *string { return &c.TrustedProxies })},
+		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Serving.Addr })},
+		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.Serving.AdminAddr })},
+		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.Serving.PublicURL })},
+		{"PALIMPSEST_PUBLIC_DEMO", text(func(c *Config) *string { return &c.Demos.PublicDemo })},
+		{"DATABASE_URL", text(func(c *Config) *string { return &c.Storage.DatabaseURL })},
+		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.Storage.DatabaseAppURL })},
+		{"DATABASE_WORKER_URL", text(func(c *Config) *string { return &c.Storage.DatabaseWorkerURL })},
+		{"DATABASE_READ_URL", text(func(c *Config) *string { return &c.Storage.DatabaseReadURL })},
+		{"PALIMPSEST_DATA_DIR", text(func(c *Config) *string { return &c.Storage.DataDir })},
+		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.Storage.BlobURL })},
+		{"REDIS_URL", text(func(c *Config) *string { return &c.Storage.RedisURL })},
+		{"PALIMPSEST_SECRET_KEY", text(func(c *Config) *string { return &c.Storage.SecretKey })},
+		{"PALIMPSEST_PPROF", truth(func(c *Config) *bool { return &c.Serving.Profiles })},
+		{"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS", truth(func(c *Config) *bool { return &c.Serving.AllowPrivateUpstreams })},
+		{"SMTP_URL", text(func(c *Config) *string { return &c.Accounts.SMTPURL })},
+		{"PALIMPSEST_MAIL_FROM", text(func(c *Config) *string { return &c.Accounts.MailFrom })},
+		{"PALIMPSEST_REQUIRE_VERIFIED_EMAIL", truth(func(c *Config) *bool { return &c.Accounts.RequireVerifiedEmail })},
+		{"PALIMPSEST_TRUSTED_PROXIES", text(func(c *Config) *string { return &c.Serving.TrustedProxies })},
 		{"PRXY_PIPE", text(func(c *Config) *string { return &c.Pipe })},
 		{"PALIMPSEST_PIPE", text(func(c *Config) *string { return &c.Pipe })},
-		{"PALIMPSEST_DRAIN_TIMEOUT", span(func(c *Config) *time.Duration { return &c.DrainTimeout })},
-		{"PALIMPSEST_DRAIN_DELAY", span(func(c *Config) *time.Duration { return &c.DrainDelay })},
-		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.LogFormat })},
+		{"PALIMPSEST_DRAIN_TIMEOUT", span(func(c *Config) *time.Duration { return &c.Serving.DrainTimeout })},
+		{"PALIMPSEST_DRAIN_DELAY", span(func(c *Config) *time.Duration { return &c.Serving.DrainDelay })},
+		{"PALIMPSEST_LOG_FORMAT", text(func(c *Config) *string { return &c.Serving.LogFormat })},
 	}...)
 }
 
@@ -209,15 +209,15 @@ func LoadConfig(file string, environment func(string) (string, bool)) (Config, e
 
 // Validate names the first wrong setting and its allowed values. The message never contains a secret.
 func (c Config) Validate() error {
-	if err := checkAddress("PALIMPSEST_ADDR", c.Addr); err != nil {
+	if err := checkAddress("PALIMPSEST_ADDR", c.Serving.Addr); err != nil {
 		return err
 	}
-	if c.AdminAddr != "" {
-		if err := checkAddress("PALIMPSEST_ADMIN_ADDR", c.AdminAddr); err != nil {
+	if c.Serving.AdminAddr != "" {
+		if err := checkAddress("PALIMPSEST_ADMIN_ADDR", c.Serving.AdminAddr); err != nil {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL, "DATABASE_WORKER_URL": c.DatabaseWorkerURL, "DATABASE_READ_URL": c.DatabaseReadURL} {
+	for name, value := range map[string]string{"DATABASE_URL": c.Storage.DatabaseURL, "DATABASE_APP_URL": c.Storage.DatabaseAppURL, "DATABASE_WORKER_URL": c.Storage.DatabaseWorkerURL, "DATABASE_READ_URL": c.Storage.DatabaseReadURL} {
 		if err := checkURL(name, value, "postgres", "postgresql"); err != nil {
 			return err
 		}
@@ -225,40 +225,40 @@ func (c Config) Validate() error {
 	if err := c.checkDatabases(); err != nil {
 		return err
 	}
-	if c.DatabaseReadURL != "" && c.DatabaseURL == "" {
+	if c.Storage.DatabaseReadURL != "" && c.Storage.DatabaseURL == "" {
 		return errors.New("DATABASE_READ_URL: names a replica of DATABASE_URL, which is not set")
 	}
-	if err := checkURL("REDIS_URL", c.RedisURL, "redis", "rediss"); err != nil {
+	if err := checkURL("REDIS_URL", c.Storage.RedisURL, "redis", "rediss"); err != nil {
 		return err
 	}
-	if err := checkURL("PALIMPSEST_BLOB_URL", c.BlobURL, "file", "s3"); err != nil {
+	if err := checkURL("PALIMPSEST_BLOB_URL", c.Storage.BlobURL, "file", "s3"); err != nil {
 		return err
 	}
-	if err := checkURL("PALIMPSEST_PUBLIC_URL", c.PublicURL, "http", "https"); err != nil {
+	if err := checkURL("PALIMPSEST_PUBLIC_URL", c.Serving.PublicURL, "http", "https"); err != nil {
 		return err
 	}
-	if err := checkURL("PALIMPSEST_PUBLIC_DEMO", c.PublicDemo, "http", "https"); err != nil {
+	if err := checkURL("PALIMPSEST_PUBLIC_DEMO", c.Demos.PublicDemo, "http", "https"); err != nil {
 		return err
 	}
-	if c.SMTPURL != "" {
-		if _, err := mail.NewSMTP(c.SMTPURL, c.MailFrom, nil); err != nil {
+	if c.Accounts.SMTPURL != "" {
+		if _, err := mail.NewSMTP(c.Accounts.SMTPURL, c.Accounts.MailFrom, nil); err != nil {
 			return fmt.Errorf("SMTP_URL: %w", err)
 		}
 	}
-	if _, err := ReadNetworks(c.TrustedProxies); err != nil {
+	if _, err := ReadNetworks(c.Serving.TrustedProxies); err != nil {
 		return fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
 	if err := c.Catalog.validate(); err != nil {
 		return err
 	}
-	if err := c.SignUp.validate(); err != nil {
+	if err := c.Accounts.SignUp.validate(); err != nil {
 		return err
 	}
-	if c.DataDir == "" {
+	if c.Storage.DataDir == "" {
 		return errors.New("PALIMPSEST_DATA_DIR: is empty; name a directory")
 	}
-	if c.LogFormat != "text" && c.LogFormat != "json" {
-		return fmt.Errorf("PALIMPSEST_LOG_FORMAT: %q is neither text nor json", c.LogFormat)
+	if c.Serving.LogFormat != "text" && c.Serving.LogFormat != "json" {
+		return fmt.Errorf("PALIMPSEST_LOG_FORMAT: %q is neither text nor json", c.Serving.LogFormat)
 	}
 	if _, err := modules.Catalog().ParseModules(c.Pipe); err != nil {
 		return fmt.Errorf("PALIMPSEST_PIPE: %w", err)
@@ -272,7 +272,7 @@ func (c Config) Validate() error {
 	if err := c.Traces.Validate(); err != nil {
 		return err
 	}
-	if _, err := DecodeSecrets(c.SecretKey); c.SecretKey != "" && err != nil {
+	if _, err := DecodeSecrets(c.Storage.SecretKey); c.Storage.SecretKey != "" && err != nil {
 		return fmt.Errorf("PALIMPSEST_SECRET_KEY: %w", err)
 	}
 	return nil
@@ -281,10 +281,10 @@ func (c Config) Validate() error {
 // Secrets returns the master keys, the sealing one first. Without the setting,
 // one is generated into the data directory at the first start.
 func (c Config) Secrets() ([][]byte, error) {
-	if c.SecretKey != "" {
-		return DecodeSecrets(c.SecretKey)
+	if c.Storage.SecretKey != "" {
+		return DecodeSecrets(c.Storage.SecretKey)
 	}
-	file := filepath.Join(c.DataDir, "secret.key")
+	file := filepath.Join(c.Storage.DataDir, "secret.key")
 	stored, err := os.ReadFile(file) //nolint:gosec // below the operator's own data directory
 	if err == nil {
 		secrets, err := DecodeSecrets(strings.TrimSpace(string(stored)))
@@ -297,8 +297,8 @@ func (c Config) Secrets() ([][]byte, error) {
 		return nil, fmt.Errorf("read secret key: %w", err)
 	}
 	secret := make([]byte, secretSize)
-	_, _ = rand.Read(secret)                              // never fails
-	if err := os.MkdirAll(c.DataDir, 0o755); err != nil { //nolint:gosec // the database's own user passes through
+	_, _ = rand.Read(secret)                                      // never fails
+	if err := os.MkdirAll(c.Storage.DataDir, 0o755); err != nil { //nolint:gosec // the database's own user passes through
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
 	encoded := base64.StdEncoding.EncodeToString(secret)

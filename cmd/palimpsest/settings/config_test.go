@@ -29,7 +29,7 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Addr != "127.0.0.1:3333" || config.AdminAddr != "" || !config.AllowPrivateUpstreams {
+	if config.Serving.Addr != "127.0.0.1:3333" || config.Serving.AdminAddr != "" || !config.Serving.AllowPrivateUpstreams {
 		t.Fatalf("config %+v", config)
 	}
 }
@@ -108,7 +108,7 @@ func TestSecretIsGeneratedOnceAndKept(t *testing.T) {
 	if len(first) != 1 || string(first[0]) != string(second[0]) || len(first[0]) != secretSize {
 		t.Fatal("the generated secret is not kept")
 	}
-	info, err := os.Stat(filepath.Join(config.DataDir, "secret.key"))
+	info, err := os.Stat(filepath.Join(config.Storage.DataDir, "secret.key"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ const entryForm = "an entry is <public URL>=<database URL>, such as https://app.
 // databaseSettings lists the setting of an installation with several databases.
 func databaseSettings() []setting {
 	return []setting{{"DATABASE_URLS", func(config *Config, value string) (err error) {
-		config.Databases, err = parseDatabases(value)
+		config.Storage.Databases, err = parseDatabases(value)
 		return err
 	}}}
 }
@@ -93,11 +93,11 @@ func HostOf(public, host string) string {
 
 // checkDatabases returns an error if DATABASE_URLS is set together with a setting that it replaces.
 func (c Config) checkDatabases() error {
-	if len(c.Databases) == 0 {
+	if len(c.Storage.Databases) == 0 {
 		return nil
 	}
 	for _, replaced := range []struct{ name, value string }{
-		{"DATABASE_URL", c.DatabaseURL}, {"DATABASE_APP_URL", c.DatabaseAppURL}, {"DATABASE_WORKER_URL", c.DatabaseWorkerURL}, {"DATABASE_READ_URL", c.DatabaseReadURL}, {"PALIMPSEST_PUBLIC_URL", c.PublicURL},
+		{"DATABASE_URL", c.Storage.DatabaseURL}, {"DATABASE_APP_URL", c.Storage.DatabaseAppURL}, {"DATABASE_WORKER_URL", c.Storage.DatabaseWorkerURL}, {"DATABASE_READ_URL", c.Storage.DatabaseReadURL}, {"PALIMPSEST_PUBLIC_URL", c.Serving.PublicURL},
 	} {
 		if replaced.value != "" {
 			return fmt.Errorf("%s: is set beside DATABASE_URLS, which replaces it; unset one of the two", replaced.name)
@@ -108,14 +108,14 @@ func (c Config) checkDatabases() error {
 
 // Each returns the settings for each database.
 func (c Config) Each() []Config {
-	if len(c.Databases) == 0 {
+	if len(c.Storage.Databases) == 0 {
 		return []Config{c}
 	}
-	list := make([]Config, len(c.Databases))
-	for i, database := range c.Databases {
+	list := make([]Config, len(c.Storage.Databases))
+	for i, database := range c.Storage.Databases {
 		list[i] = c
-		list[i].Databases, list[i].Host = nil, database.Host
-		list[i].PublicURL, list[i].DatabaseURL = database.PublicURL, database.URL
+		list[i].Storage.Databases, list[i].Storage.Host = nil, database.Host
+		list[i].Serving.PublicURL, list[i].Storage.DatabaseURL = database.PublicURL, database.URL
 	}
 	return list
 }
@@ -126,15 +126,15 @@ func (c Config) Choose(host string) (Config, error) {
 		return c, nil
 	}
 	if strings.HasPrefix(host, "postgres://") || strings.HasPrefix(host, "postgresql://") {
-		if len(c.Databases) > 0 {
+		if len(c.Storage.Databases) > 0 {
 			return Config{}, errors.New("--database: DATABASE_URLS names the databases of this installation; give the host of a public URL in it, or unset it")
 		}
-		c.DatabaseURL = host
+		c.Storage.DatabaseURL = host
 		return c, nil
 	}
-	of := slices.IndexFunc(c.Databases, func(database Database) bool { return database.Host == HostOf(database.PublicURL, host) })
+	of := slices.IndexFunc(c.Storage.Databases, func(database Database) bool { return database.Host == HostOf(database.PublicURL, host) })
 	switch {
-	case len(c.Databases) == 0:
+	case len(c.Storage.Databases) == 0:
 		return Config{}, errors.New("--database: give a URL (postgres://USER:PASSWORD@HOST/NAME); a host is for an installation with DATABASE_URLS, which is not set")
 	case of < 0:
 		return Config{}, fmt.Errorf("--database: %q is not in DATABASE_URLS; it must be %s", host, c.hosts())
@@ -146,7 +146,7 @@ func (c Config) Choose(host string) (Config, error) {
 func LoadOne(load func() (Config, error)) func() (Config, error) {
 	return func() (Config, error) {
 		config, err := load()
-		if err == nil && len(config.Databases) > 0 {
+		if err == nil && len(config.Storage.Databases) > 0 {
 			err = fmt.Errorf("DATABASE_URLS is set: choose a database with --database %s", config.hosts())
 		}
 		return config, err
@@ -155,8 +155,8 @@ func LoadOne(load func() (Config, error)) func() (Config, error) {
 
 // hosts lists the hosts of several databases.
 func (c Config) hosts() string {
-	hosts := make([]string, len(c.Databases))
-	for i, database := range c.Databases {
+	hosts := make([]string, len(c.Storage.Databases))
+	for i, database := range c.Storage.Databases {
 		hosts[i] = database.Host
 	}
 	return strings.Join(hosts, " or ")
@@ -165,16 +165,16 @@ func (c Config) hosts() string {
 // WaitingDir returns the directory for data that waits for the database. Each of several databases has its
 // own.
 func (c Config) WaitingDir() string {
-	if c.Host == "" {
-		return c.DataDir
+	if c.Storage.Host == "" {
+		return c.Storage.DataDir
 	}
-	return filepath.Join(c.DataDir, databasesDir, c.Host)
+	return filepath.Join(c.Storage.DataDir, databasesDir, c.Storage.Host)
 }
 
 // About adds the database's host to a name, if there are several.
 func (c Config) About(name string) string {
-	if c.Host == "" {
+	if c.Storage.Host == "" {
 		return name
 	}
-	return name + " of " + c.Host
+	return name + " of " + c.Storage.Host
 }

@@ -18,10 +18,10 @@ func TestDatabasesAreReadWithTheirPublicURLs(t *testing.T) {
 		t.Fatalf("%d databases", len(each))
 	}
 	a, b := each[0], each[1]
-	if a.Host != "app.example.com" || a.PublicURL != "https://App.example.com" || a.DatabaseURL != "postgres://owner:hunter2@db1/palimpsest?sslmode=require" {
+	if a.Storage.Host != "app.example.com" || a.Serving.PublicURL != "https://App.example.com" || a.Storage.DatabaseURL != "postgres://owner:hunter2@db1/palimpsest?sslmode=require" {
 		t.Errorf("the first: %+v", a)
 	}
-	if b.Host != "b.example.com:8080" || b.DatabaseURL != "postgres://owner:hunter2@db2/palimpsest" || a.WaitingDir() == b.WaitingDir() || a.DataDir != b.DataDir {
+	if b.Storage.Host != "b.example.com:8080" || b.Storage.DatabaseURL != "postgres://owner:hunter2@db2/palimpsest" || a.WaitingDir() == b.WaitingDir() || a.Storage.DataDir != b.Storage.DataDir {
 		t.Errorf("the second: %+v", b)
 	}
 	for _, test := range []struct{ public, host, want string }{

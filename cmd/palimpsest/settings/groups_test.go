@@ -25,10 +25,10 @@ func TestConnectionsFollowTheSettings(t *testing.T) {
 	}
 	limits := config.Bounds.Connections()
 	if limits.PerPlace != 1 || limits.PerKey != 2 || limits.PerAccount != 3 || config.SignUps().Workspaces != 4 {
-		t.Errorf("%+v, %+v", limits, config.SignUp)
+		t.Errorf("%+v, %+v", limits, config.Accounts.SignUp)
 	}
 	if config, err = LoadConfig("", environment(nil)); err != nil || config.Bounds != DefaultBounds() || config.SignUps().Workspaces != defaultWorkspaces {
-		t.Errorf("by default %+v, %+v, %v", config.Bounds, config.SignUp, err)
+		t.Errorf("by default %+v, %+v, %v", config.Bounds, config.Accounts.SignUp, err)
 	}
 }
 
@@ -41,10 +41,10 @@ func TestSignUpSettingsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := config.SignUp
+	got := config.Accounts.SignUp
 	if got.Open != identity.OpenToDomains || !slices.Equal(got.Domains, []string{"example.com", "example.org"}) || !slices.Equal(got.Blocked, []string{"bad.example"}) ||
-		!got.RefuseDisposable || config.WorkspaceConcurrency != 7 || config.OperatorContact != "ops@example.com" {
-		t.Errorf("%+v, %d, %q", got, config.WorkspaceConcurrency, config.OperatorContact)
+		!got.RefuseDisposable || config.WorkspaceConcurrency != 7 || config.Accounts.OperatorContact != "ops@example.com" {
+		t.Errorf("%+v, %d, %q", got, config.WorkspaceConcurrency, config.Accounts.OperatorContact)
 	}
 	if _, err := LoadConfig("", environment(map[string]string{"PALIMPSEST_SIGNUP": "domains"})); err == nil || !strings.Contains(err.Error(), "PALIMPSEST_SIGNUP_DOMAINS") {
 		t.Errorf("domains without any: %v", err)
@@ -65,8 +65,8 @@ func TestSignUpSettingsAreRead(t *testing.T) {
 		}
 	}
 	config, err = LoadConfig("", environment(nil))
-	if err != nil || config.SignUp.Open != "" || config.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
-		t.Errorf("by default: %+v, %d, %v", config.SignUp, config.WorkspaceConcurrency, err)
+	if err != nil || config.Accounts.SignUp.Open != "" || config.Accounts.SignUp.RefuseDisposable || config.WorkspaceConcurrency != 200 {
+		t.Errorf("by default: %+v, %d, %v", config.Accounts.SignUp, config.WorkspaceConcurrency, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestSettingWithAListKeepsEveryValue(t *testing.T) {
 			return encoded(secrets)
 		}},
 		"PALIMPSEST_TRUSTED_PROXIES": {values: []string{"10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"}, separated: ", ", read: func(config Config) []string {
-			networks, err := ReadNetworks(config.TrustedProxies)
+			networks, err := ReadNetworks(config.Serving.TrustedProxies)
 			if err != nil {
 				t.Error(err)
 			}
@@ -37,14 +37,14 @@ func TestSettingWithAListKeepsEveryValue(t *testing.T) {
 			}
 			return texts
 		}},
-		"PALIMPSEST_SIGNUP_DOMAINS":       {values: []string{"a.example", "b.example", "c.example"}, separated: ",", read: func(c Config) []string { return c.SignUp.Domains }},
-		"PALIMPSEST_SIGNUP_BLOCK_DOMAINS": {values: []string{"a.example", "b.example", "c.example"}, separated: " , ", read: func(c Config) []string { return c.SignUp.Blocked }},
+		"PALIMPSEST_SIGNUP_DOMAINS":       {values: []string{"a.example", "b.example", "c.example"}, separated: ",", read: func(c Config) []string { return c.Accounts.SignUp.Domains }},
+		"PALIMPSEST_SIGNUP_BLOCK_DOMAINS": {values: []string{"a.example", "b.example", "c.example"}, separated: " , ", read: func(c Config) []string { return c.Accounts.SignUp.Blocked }},
 		"STRIPE_PRO_PRICE":                {values: []string{"price_1", "price_2", "price_3"}, separated: ", ", beside: prices, read: func(c Config) []string { return c.Billing.Catalog.Pro.Plan }},
 		"STRIPE_TEAM_PRICE":               {values: []string{"price_1", "price_2", "price_3"}, separated: ",", beside: prices, read: func(c Config) []string { return c.Billing.Catalog.Team.Plan }},
 		"DATABASE_URLS": {values: []string{"https://a.example=postgres://db1/a", "https://b.example=postgres://db1/b", "https://c.example=postgres://db2/a"}, separated: "\n", read: func(config Config) []string {
 			var entries []string
 			for _, one := range config.Each() {
-				entries = append(entries, one.PublicURL+"="+one.DatabaseURL)
+				entries = append(entries, one.Serving.PublicURL+"="+one.Storage.DatabaseURL)
 			}
 			return entries
 		}},
@@ -74,7 +74,7 @@ func TestKeyFileKeepsEveryMasterKey(t *testing.T) {
 	t.Parallel()
 	config := Config{Storage: Storage{DataDir: t.TempDir()}}
 	for _, keys := range [][]string{{keyOf("a"), keyOf("b")}, {keyOf("b"), keyOf("a")}} {
-		if err := os.WriteFile(filepath.Join(config.DataDir, "secret.key"), []byte(strings.Join(keys, ",")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(config.Storage.DataDir, "secret.key"), []byte(strings.Join(keys, ",")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		secrets, err := config.Secrets()

@@ -30,15 +30,15 @@ type SignUp struct {
 // quietSignUps reports whether sign-up responses hide if an address is already known. By default they do if
 // mails are sent or verified addresses are required. Otherwise no mail could give the user the real answer.
 func (c Config) quietSignUps() bool {
-	if c.SignUp.Tells != nil {
-		return !*c.SignUp.Tells
+	if c.Accounts.SignUp.Tells != nil {
+		return !*c.Accounts.SignUp.Tells
 	}
-	return c.SMTPURL != "" || c.RequireVerifiedEmail
+	return c.Accounts.SMTPURL != "" || c.Accounts.RequireVerifiedEmail
 }
 
 // SignUps returns the policy for sign-ups.
 func (c Config) SignUps() identity.SignUps {
-	set := c.SignUp
+	set := c.Accounts.SignUp
 	return identity.SignUps{
 		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
 		PerPlace: set.PerPlace, Workspaces: set.Workspaces, Quiet: c.quietSignUps(),
@@ -56,31 +56,31 @@ func signUpSettings() []setting {
 	}
 	return []setting{
 		{"PALIMPSEST_SIGNUP", func(c *Config, value string) error {
-			switch c.SignUp.Open = identity.SignUpPolicy(value); c.SignUp.Open {
+			switch c.Accounts.SignUp.Open = identity.SignUpPolicy(value); c.Accounts.SignUp.Open {
 			case identity.OpenToAll, identity.OpenToInvited, identity.OpenToDomains:
 				return nil
 			}
 			return errors.New("must be open, invite or domains")
 		}},
-		{"PALIMPSEST_SIGNUP_DOMAINS", domains(func(c *Config) *[]string { return &c.SignUp.Domains })},
-		{"PALIMPSEST_SIGNUP_BLOCK_DOMAINS", domains(func(c *Config) *[]string { return &c.SignUp.Blocked })},
+		{"PALIMPSEST_SIGNUP_DOMAINS", domains(func(c *Config) *[]string { return &c.Accounts.SignUp.Domains })},
+		{"PALIMPSEST_SIGNUP_BLOCK_DOMAINS", domains(func(c *Config) *[]string { return &c.Accounts.SignUp.Blocked })},
 		{"PALIMPSEST_SIGNUP_DISPOSABLE", func(c *Config, value string) error {
 			if value != "allow" && value != "refuse" {
 				return errors.New("must be allow or refuse")
 			}
-			c.SignUp.RefuseDisposable = value == "refuse"
+			c.Accounts.SignUp.RefuseDisposable = value == "refuse"
 			return nil
 		}},
 		{"PALIMPSEST_SIGNUP_TELLS", func(c *Config, value string) error {
-			c.SignUp.Tells = new(bool)
-			return truth(func(c *Config) *bool { return c.SignUp.Tells })(c, value)
+			c.Accounts.SignUp.Tells = new(bool)
+			return truth(func(c *Config) *bool { return c.Accounts.SignUp.Tells })(c, value)
 		}},
 		{"PALIMPSEST_SIGNUPS_PER_PLACE", func(c *Config, value string) error {
 			limit, err := strconv.Atoi(value)
 			if err != nil || limit < 1 || limit > maxSignUps {
 				return fmt.Errorf("must be a whole number from 1 to %d", maxSignUps)
 			}
-			c.SignUp.PerPlace = limit
+			c.Accounts.SignUp.PerPlace = limit
 			return nil
 		}},
 		{"PALIMPSEST_WORKSPACES_PER_PERSON", func(c *Config, value string) error {
@@ -88,7 +88,7 @@ func signUpSettings() []setting {
 			if err != nil || limit < 0 || limit > maxWorkspaces {
 				return fmt.Errorf("must be 0, which is any number, or a whole number up to %d", maxWorkspaces)
 			}
-			c.SignUp.Workspaces = limit
+			c.Accounts.SignUp.Workspaces = limit
 			return nil
 		}},
 		{"PALIMPSEST_WORKSPACE_CONCURRENCY", func(c *Config, value string) error {
@@ -99,7 +99,7 @@ func signUpSettings() []setting {
 			c.WorkspaceConcurrency = limit
 			return nil
 		}},
-		{"PALIMPSEST_OPERATOR_CONTACT", func(c *Config, value string) error { c.OperatorContact = value; return nil }},
+		{"PALIMPSEST_OPERATOR_CONTACT", func(c *Config, value string) error { c.Accounts.OperatorContact = value; return nil }},
 	}
 }
 

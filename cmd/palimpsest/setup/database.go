@@ -34,7 +34,7 @@ type Database struct {
 
 // DatabaseOf returns the databases for a command.
 func DatabaseOf(config settings.Config) *Database {
-	return &Database{Inputs: New(config, logs.New(os.Stderr, config.LogFormat), time.Now), After: time.After, isCommand: true}
+	return &Database{Inputs: New(config, logs.New(os.Stderr, config.Serving.LogFormat), time.Now), After: time.After, isCommand: true}
 }
 
 // OpenDatabase creates the database client and opens it.
@@ -98,7 +98,7 @@ func (d *Database) Open(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault
 // reach returns an error if one of several databases takes no connection within a moment, so that the
 // others don't wait for it.
 func (d *Database) reach(ctx context.Context) error {
-	if d.Config.Host == "" {
+	if d.Config.Storage.Host == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -123,7 +123,7 @@ const (
 func (d *Database) Await(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) error {
 	for left := databasePatience; ; left -= databaseAgain {
 		err := d.Open(ctx, db, safe)
-		if err == nil || left <= 0 || d.Config.DatabaseURL == "" || ctx.Err() != nil || !Passes(err) {
+		if err == nil || left <= 0 || d.Config.Storage.DatabaseURL == "" || ctx.Err() != nil || !Passes(err) {
 			return err
 		}
 		if left == databasePatience {
@@ -159,7 +159,7 @@ const loginSecret = "database login"
 func (d *Database) logins(safe *vault.Vault) (tenantsdb.Config, error) {
 	secret := safe.Derive(loginSecret)
 	// The configured URLs may lead through a pgbouncer, which does not forward notifications.
-	config := tenantsdb.Config{URL: d.Config.DatabaseAppURL, WorkerURL: d.Config.DatabaseWorkerURL, ListenURL: d.Owner, Sealer: safe}
+	config := tenantsdb.Config{URL: d.Config.Storage.DatabaseAppURL, WorkerURL: d.Config.Storage.DatabaseWorkerURL, ListenURL: d.Owner, Sealer: safe}
 	config.ReadFailed = func(err error) {
 		d.Log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
 	}
@@ -184,12 +184,12 @@ func (d *Database) logins(safe *vault.Vault) (tenantsdb.Config, error) {
 // ensureLogins creates the logins without a configured URL.
 func (d *Database) ensureLogins(ctx context.Context, safe *vault.Vault) error {
 	secret := safe.Derive(loginSecret)
-	if d.Config.DatabaseAppURL == "" {
+	if d.Config.Storage.DatabaseAppURL == "" {
 		if err := migrations.EnsureAppLogin(ctx, d.Owner, secret); err != nil {
 			return err
 		}
 	}
-	if d.Config.DatabaseWorkerURL == "" {
+	if d.Config.Storage.DatabaseWorkerURL == "" {
 		return migrations.EnsureWorkerLogin(ctx, d.Owner, secret)
 	}
 	return nil
@@ -198,10 +198,10 @@ func (d *Database) ensureLogins(ctx context.Context, safe *vault.Vault) error {
 // readURL returns the address of the replica that pages read from, or "". It uses the program's own login
 // unless a setting names one.
 func readURL(config settings.Config, secret []byte) (string, error) {
-	if config.DatabaseReadURL == "" || config.DatabaseAppURL != "" {
-		return config.DatabaseReadURL, nil
+	if config.Storage.DatabaseReadURL == "" || config.Storage.DatabaseAppURL != "" {
+		return config.Storage.DatabaseReadURL, nil
 	}
-	return migrations.AppURL(config.DatabaseReadURL, secret)
+	return migrations.AppURL(config.Storage.DatabaseReadURL, secret)
 }
 
 // checkMasterKeys returns an error if the vault does not belong to the database. The first start leaves a
@@ -234,10 +234,10 @@ func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error
 // OwnerURL returns DATABASE_URL, or the URL of a private cluster that it starts. A command uses the cluster
 // of the running product.
 func (d *Database) OwnerURL(ctx context.Context) (string, error) {
-	if d.Config.DatabaseURL != "" {
-		return d.Config.DatabaseURL, nil
+	if d.Config.Storage.DatabaseURL != "" {
+		return d.Config.Storage.DatabaseURL, nil
 	}
-	dir, err := filepath.Abs(filepath.Join(d.Config.DataDir, "postgres"))
+	dir, err := filepath.Abs(filepath.Join(d.Config.Storage.DataDir, "postgres"))
 	if err != nil {
 		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	}
 	allow(true)
 	waits = 3
-	p.Config.DatabaseURL = strings.Replace(database.OwnerURL, "palimpsest:", "palimpsest:wrong", 1)
+	p.Config.Storage.DatabaseURL = strings.Replace(database.OwnerURL, "palimpsest:", "palimpsest:wrong", 1)
 	if err := awaits(); err == nil || waits != 3 {
 		t.Errorf("with a wrong password it waits %d times: %v", waits-3, err)
 	}

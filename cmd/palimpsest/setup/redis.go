@@ -8,10 +8,10 @@ import (
 
 // OpenRedis opens the shared counters of replicas. It returns nil if each process counts alone.
 func OpenRedis(setup Inputs) (*redis.Client, error) {
-	if setup.Config.RedisURL == "" {
+	if setup.Config.Storage.RedisURL == "" {
 		return nil, nil //nolint:nilnil // each process counts by itself
 	}
-	options, err := redis.ParseURL(setup.Config.RedisURL)
+	options, err := redis.ParseURL(setup.Config.Storage.RedisURL)
 	if err != nil {
 		return nil, errors.New("REDIS_URL: is not a URL such as redis://host:6379/0")
 	}

@@ -30,7 +30,7 @@ type Inputs struct {
 // New returns a setup with a new ending.
 func New(config settings.Config, log *slog.Logger, now func() time.Time) Inputs {
 	return Inputs{
-		Config: config, Log: log, Now: now, Guard: guard.New(config.AllowPrivateUpstreams), Ending: &Ending{Longest: config.DrainTimeout}, Address: Address{public: config.PublicURL},
+		Config: config, Log: log, Now: now, Guard: guard.New(config.Serving.AllowPrivateUpstreams), Ending: &Ending{Longest: config.Serving.DrainTimeout}, Address: Address{public: config.Serving.PublicURL},
 	}
 }
 

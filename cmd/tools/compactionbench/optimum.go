@@ -52,7 +52,7 @@ func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, 
 		Lane:         pipeline.Lane{NextProjection: 1},
 		CountText:    r.counter.Count, Committer: pipeline.Forgetful{},
 	}
-	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
+	exchange.Conversation.Chain = session.Chain(scope, session.Hint{}, digests)
 	return exchange, nil
 }
 

@@ -139,7 +139,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 		return nil, "", fmt.Errorf("make exchange: %w", err)
 	}
 	if c.Tokens == 0 {
-		before.Anchor = session.Anchor{}
+		before.Lane.Anchor = session.Anchor{}
 	}
 	shortened, err := shortener.Process(ctx, &before.View)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 	if err != nil {
 		return nil, "", fmt.Errorf("make exchange: %w", err)
 	}
-	asks.Projection, asks.Met = before.Projection, len(c.Before)
+	asks.Lane.Projection, asks.Lane.Met = before.Lane.Projection, len(c.Before)
 	draft, err := compactionbridge.New(counter, compactionbridge.Past{}).Answering(shortener.Notes).Answer(ctx, &asks.View)
 	if err != nil {
 		return nil, "", fmt.Errorf("answer: %w", err)

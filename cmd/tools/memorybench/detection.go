@@ -117,7 +117,7 @@ func (t *talk) send(ctx context.Context, body []byte) (*pipeline.Exchange, error
 	if err := t.memory.Record(ctx, t.scope.Workspace, []session.Update{written.Update(time.Now())}); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	written.Lane.Arrived(0, len(written.Exchange.Digests))
+	written.Lane.Arrived(0, len(written.Exchange.Conversation.Digests))
 	return written.Exchange, failure(written.Exchange)
 }
 

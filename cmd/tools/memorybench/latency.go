@@ -68,7 +68,7 @@ func Latencies(ctx context.Context, counter *tokens.Counter, rounds int) ([]Late
 			if err != nil {
 				return nil, err
 			}
-			return recall.exchange(body, len(exchange.Digests)-newestShown)
+			return recall.exchange(body, len(exchange.Conversation.Digests)-newestShown)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", asked.name, err)

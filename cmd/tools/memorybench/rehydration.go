@@ -132,7 +132,7 @@ func (r *Rehydration) process(ctx context.Context, body []byte, shown int) (text
 	for _, insert := range exchange.Injected(rehydrator.Name) {
 		text, items = insert.Text, insert.Items
 	}
-	return text, items, len(exchange.Digests), nil
+	return text, items, len(exchange.Conversation.Digests), nil
 }
 
 // exchange returns an exchange whose prompt shows no message before shown.
@@ -145,8 +145,8 @@ func (r *Rehydration) exchange(body []byte, shown int) (*pipeline.Exchange, erro
 	}
 	if shown > 0 {
 		record := json.RawMessage(`{"role":"user","content":"[AUTO CONTEXT COMPRESSION]\nnothing"}`)
-		exchange.Projection = &session.Projection{
-			Number: 1, Covers: shown, Chain: exchange.Chain[shown],
+		exchange.Lane.Projection = &session.Projection{
+			Number: 1, Covers: shown, Chain: exchange.Conversation.Chain[shown],
 			Parts: []session.Part{{From: 0, To: shown, Level: 3, Raw: record, Tokens: 20, Messages: 1}},
 		}
 	}

@@ -150,7 +150,7 @@ func afterCompaction(counter *tokens.Counter, body []byte, messages int) (*pipel
 	if err != nil {
 		return nil, fmt.Errorf("make exchange: %w", err)
 	}
-	exchange.Left = session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, From: uuid.New(), Messages: messages}
+	exchange.Lane.Left = session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, From: uuid.New(), Messages: messages}
 	return exchange, nil
 }
 

@@ -83,10 +83,10 @@ func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline
 		return nil, err
 	}
 	size := m.counter.Count(text)
-	history := tokensOf(exchange.Digests[:wanted.Message])
+	history := tokensOf(exchange.Conversation.Digests[:wanted.Message])
 	switch limit := exchange.Request.MaxOutput; {
 	case reason != "":
-	case limit > 0 && int(float64(size)*exchange.Factor) > limit:
+	case limit > 0 && int(float64(size)*exchange.Limits.Factor) > limit:
 		reason = tooLong
 	case size >= history:
 		reason = notShorter
@@ -96,12 +96,12 @@ func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline
 		return draft, nil
 	}
 	counts[AnswerTokens], counts[HistoryTokens], counts[CoveredTokens] = size, history, covered
-	output := int(float64(size) * exchange.Factor)
+	output := int(float64(size) * exchange.Limits.Factor)
 	counts[SavedMicroUSD] = int(exchange.Model.Price.MicroUSD(0, exchange.Report.Before, 0, 0, output))
 	draft.Event(Answered, "", counts)
 	draft.Reply = &pipeline.Reply{ID: replyID(exchange, text), Text: text}
-	if exchange.Projection != nil {
-		draft.Reply.At = exchange.Projection.At
+	if exchange.Lane.Projection != nil {
+		draft.Reply.At = exchange.Lane.Projection.At
 	}
 	return draft, nil
 }
@@ -113,26 +113,26 @@ func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason s
 	if exchange.Request.ReadOnly != "" {
 		return wanted, 0, notEdited
 	}
-	if !exchange.CanReply() {
+	if !exchange.Conversation.CanReply() {
 		return wanted, 0, otherFormat
 	}
-	if wanted, reason = exchange.WantedSummary(); reason != "" {
+	if wanted, reason = exchange.Conversation.WantedSummary(); reason != "" {
 		return wanted, 0, reason
 	}
-	if !exchange.WantsText() {
+	if !exchange.Conversation.WantsText() {
 		return wanted, 0, moreThanText
 	}
-	for _, digest := range exchange.Digests {
+	for _, digest := range exchange.Conversation.Digests {
 		if digest.Flags.Has(conversation.IsBoundary) {
 			return wanted, 0, sealedPart
 		}
 	}
 	messages := 0
-	if exchange.Projection != nil {
-		messages = exchange.Projection.Covers
+	if exchange.Lane.Projection != nil {
+		messages = exchange.Lane.Projection.Covers
 	}
-	if exchange.Summary != nil {
-		messages = max(messages, exchange.Summary.Covers)
+	if exchange.Lane.Summary != nil {
+		messages = max(messages, exchange.Lane.Summary.Covers)
 	}
 	if messages == 0 {
 		return wanted, 0, notReady
@@ -140,8 +140,8 @@ func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason s
 	if messages > wanted.Message || !isProven(exchange, wanted) {
 		return wanted, 0, notProven
 	}
-	covered = tokensOf(exchange.Digests[:messages])
-	if float64(covered) < leastCovered*float64(tokensOf(exchange.Digests[:wanted.Message])) {
+	covered = tokensOf(exchange.Conversation.Digests[:messages])
+	if float64(covered) < leastCovered*float64(tokensOf(exchange.Conversation.Digests[:wanted.Message])) {
 		return wanted, 0, tooLittle
 	}
 	return wanted, covered, ""
@@ -150,11 +150,11 @@ func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason s
 // isProven reports whether an earlier request of the session had the history before this request,
 // except the answer to that earlier one and the results of its calls.
 func isProven(exchange *pipeline.View, wanted client.Wanted) bool {
-	turns := conversation.Turns(exchange.Digests[:wanted.Message])
-	if len(turns) == 0 || exchange.Met == 0 || exchange.Met < turns[len(turns)-1].From {
+	turns := conversation.Turns(exchange.Conversation.Digests[:wanted.Message])
+	if len(turns) == 0 || exchange.Lane.Met == 0 || exchange.Lane.Met < turns[len(turns)-1].From {
 		return false
 	}
-	for _, digest := range exchange.Digests[min(exchange.Met, wanted.Message):wanted.Message] {
+	for _, digest := range exchange.Conversation.Digests[min(exchange.Lane.Met, wanted.Message):wanted.Message] {
 		if digest.Role == conversation.User && !digest.Flags.Has(conversation.HasResult) {
 			return false
 		}
@@ -187,7 +187,7 @@ func readAsked(exchange *pipeline.View, wanted client.Wanted) (*asked, error) {
 	messages := make([]conversation.Message, 0, wanted.Message+1)
 	indexes := make([]int, 0, wanted.Message+1)
 	for i := range wanted.Message + 1 {
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return nil, fmt.Errorf("read the history to summarize: %w", err)
 		}
@@ -240,7 +240,7 @@ func tokensOf(digests []conversation.Digest) (sum int) {
 // replyID names an answer: the same for the same request and words.
 func replyID(exchange *pipeline.View, text string) string {
 	hash := sha256.New()
-	head := exchange.Chain[len(exchange.Digests)]
+	head := exchange.Conversation.Chain[len(exchange.Conversation.Digests)]
 	hash.Write(head[:])
 	hash.Write([]byte(text))
 	return "palimpsest" + hex.EncodeToString(hash.Sum(nil)[:12])

@@ -30,7 +30,7 @@ func asking(t *testing.T) (exchange *pipeline.View, history int) {
 	exchange = &pipelinetest.NewExchange(t, anthropic.New(), raw, pipelinetest.Options{
 		Counter: counter(t), Config: config, Class: client.Class{Kind: client.Compaction, Client: client.ClaudeCode, Confidence: 1},
 	}).View
-	exchange.Projection, exchange.Met = &session.Projection{Number: 1, Covers: history, Chain: exchange.Chain[history]}, history
+	exchange.Lane.Projection, exchange.Lane.Met = &session.Projection{Number: 1, Covers: history, Chain: exchange.Conversation.Chain[history]}, history
 	exchange.Request.MaxOutput = 0
 	return exchange, history
 }
@@ -56,10 +56,10 @@ func reply(t *testing.T, exchange *pipeline.View) (event pipeline.ReportEntry, i
 
 // sized gives the history so many o200k tokens, all of them in its first message.
 func sized(exchange *pipeline.View, history, tokens int) {
-	for i := range exchange.Digests[:history] {
-		exchange.Digests[i].Tokens = 0
+	for i := range exchange.Conversation.Digests[:history] {
+		exchange.Conversation.Digests[i].Tokens = 0
 	}
-	exchange.Digests[0].Tokens = tokens
+	exchange.Conversation.Digests[0].Tokens = tokens
 }
 
 // The client's limit counts the model's tokens: an answer that takes all of it is given, a token less and
@@ -69,7 +69,7 @@ func TestAnswerFitsTheLimitInTheModelsTokens(t *testing.T) {
 	for _, factor := range []float64{0.75, 1, 1.5} {
 		exchange, history := asking(t)
 		sized(exchange, history, 100_000)
-		exchange.Factor = factor
+		exchange.Limits.Factor = factor
 		event, answered := reply(t, exchange)
 		if !answered {
 			t.Fatalf("without a limit: %+v", event)
@@ -94,7 +94,7 @@ func TestAnswerIsShorterThanTheHistory(t *testing.T) {
 	if event.Counts[compactionbridge.HistoryTokens] != 100_000 || event.Counts[compactionbridge.CoveredTokens] != 100_000 || size == 0 {
 		t.Errorf("counts %v", event.Counts)
 	}
-	exchange.Digests[history].Tokens = 1_000
+	exchange.Conversation.Digests[history].Tokens = 1_000
 	for tokens, want := range map[int]bool{size: false, size + 1: true} {
 		sized(exchange, history, tokens)
 		if event, answered := reply(t, exchange); answered != want {
@@ -129,10 +129,10 @@ func TestAnswerStandsForHalfOfTheHistory(t *testing.T) {
 			if test.summary > test.covers {
 				covered = 50_000
 			}
-			exchange.Digests[2].Tokens, exchange.Digests[11].Tokens = covered, 100_000-covered
-			exchange.Projection.Covers = test.covers
+			exchange.Conversation.Digests[2].Tokens, exchange.Conversation.Digests[11].Tokens = covered, 100_000-covered
+			exchange.Lane.Projection.Covers = test.covers
 			if test.summary > 0 {
-				exchange.Summary = &session.Summary{Covers: test.summary, Text: "Notes."}
+				exchange.Lane.Summary = &session.Summary{Covers: test.summary, Text: "Notes."}
 			}
 			if event, answered := reply(t, exchange); answered != test.want {
 				t.Errorf("answered: %t, %s", answered, event.Reason)

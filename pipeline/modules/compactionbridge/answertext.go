@@ -58,7 +58,7 @@ type section struct {
 // compose writes the answer to a request for a summary; reason says why there is no answer.
 func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *asked) (text string, counts map[string]int, reason string, err error) {
 	w := &writer{count: m.counter.Count, whole: answerSize, left: answerSize}
-	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the archive's name for this request
+	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Conversation.Chain[len(exchange.Conversation.Digests)])) // the archive's name for this request
 	w.left -= w.count(head)
 	earlier := strings.TrimSpace(untagged(asked.earlier))
 	if cost := w.count(earlier); cost > answerSize*earlierSize/parts {
@@ -75,8 +75,8 @@ func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *as
 		}
 	}
 	left := w.left
-	if exchange.Summary != nil {
-		left += w.count(exchange.Summary.Text)
+	if exchange.Lane.Summary != nil {
+		left += w.count(exchange.Lane.Summary.Text)
 	}
 	notes, err := m.notes(ctx, exchange, asked.messages, max(left, 0))
 	if err != nil {

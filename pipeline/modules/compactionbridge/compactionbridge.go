@@ -63,7 +63,7 @@ func (m *Module) Name() string { return Name }
 
 // Process implements pipeline.Module.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	if !exchange.Left.Found() || exchange.Finalized || exchange.Request.ReadOnly != "" {
+	if !exchange.Lane.Left.Found() || exchange.Lane.Finalized || exchange.Request.ReadOnly != "" {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	confidence, err := confidenceIn(exchange)
@@ -113,10 +113,10 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 // isOwn reports whether the summary that a client goes on from is an answer of this module.
 func isOwn(exchange *pipeline.View) bool {
 	marker := exchange.Class.Marker
-	if !marker.Found() || marker.Boundary >= len(exchange.Digests) {
+	if !marker.Found() || marker.Boundary >= len(exchange.Conversation.Digests) {
 		return false
 	}
-	message, err := exchange.Message(marker.Boundary)
+	message, err := exchange.Conversation.Message(marker.Boundary)
 	if err != nil {
 		return false
 	}

@@ -25,8 +25,8 @@ func presentIn(exchange *pipeline.View) (present, error) {
 	for _, part := range exchange.Request.Fixed {
 		writeStrings(&text, part)
 	}
-	for i := range exchange.Digests {
-		message, err := exchange.Message(i)
+	for i := range exchange.Conversation.Digests {
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return present{}, err
 		}

@@ -39,14 +39,14 @@ var references = expression.New(`(?i)\b(?:continue|carry on|go on|resume|pick up
 func score(exchange *pipeline.View) (float64, error) {
 	var texts []string
 	messages := 0
-	for i := range exchange.Digests {
-		if exchange.Digests[i].Role == conversation.System {
+	for i := range exchange.Conversation.Digests {
+		if exchange.Conversation.Digests[i].Role == conversation.System {
 			continue
 		}
 		if messages++; messages > few+2 {
 			break // enough is known
 		}
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return 0, err
 		}

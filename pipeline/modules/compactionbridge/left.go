@@ -85,7 +85,7 @@ func (p Past) history(ctx context.Context, exchange *pipeline.View) (*history, e
 // lane returns the lane that the client left and how many messages count. Only this process knows
 // the lane of an agent inside the session.
 func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int, error) {
-	left := exchange.Left
+	left := exchange.Lane.Left
 	switch {
 	case left.From != uuid.Nil:
 		return left.From, left.Messages, nil
@@ -109,10 +109,10 @@ func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int
 
 // kept returns the hashes of the messages that the client kept after its summary.
 func kept(exchange *pipeline.View) []conversation.Hash {
-	from := min(exchange.Class.Marker.Boundary+1, len(exchange.Digests))
-	hashes := make([]conversation.Hash, min(len(exchange.Digests)-from, mostKept))
+	from := min(exchange.Class.Marker.Boundary+1, len(exchange.Conversation.Digests))
+	hashes := make([]conversation.Hash, min(len(exchange.Conversation.Digests)-from, mostKept))
 	for i := range hashes {
-		hashes[i] = exchange.KeptHash(from + i)
+		hashes[i] = exchange.Conversation.KeptHash(from + i)
 	}
 	return hashes
 }
@@ -122,7 +122,7 @@ func readHistory(exchange *pipeline.View, entries []archive.Entry) (*history, er
 	messages := make([]conversation.Message, 0, len(entries))
 	indexes := make([]int, 0, len(entries))
 	for _, entry := range entries {
-		message, err := exchange.Read(entry.Raw)
+		message, err := exchange.Conversation.Read(entry.Raw)
 		if err != nil {
 			continue
 		}

@@ -120,7 +120,7 @@ func inJSON(text string) []byte { return bytes.Trim(wire.Quote(text), `"`) }
 // newest message of the user.
 func checkBehindSummary(t *testing.T, written *prompt.Prompt, block string) {
 	t.Helper()
-	insert, digests := written.Exchange.Injected(compactionbridge.Name)[0], written.Exchange.Digests
+	insert, digests := written.Exchange.Injected(compactionbridge.Name)[0], written.Exchange.Conversation.Digests
 	if boundary := written.Exchange.Class.Marker.Boundary; insert.Message < boundary {
 		t.Errorf("the block stands at message %d, the summary at %d", insert.Message, boundary)
 	}

@@ -75,7 +75,7 @@ func (k *talk) send(t *testing.T, header http.Header, path string, body []byte) 
 	if err := k.memory.Record(t.Context(), k.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
-	written.Lane.Arrived(0, len(written.Exchange.Digests))
+	written.Lane.Arrived(0, len(written.Exchange.Conversation.Digests))
 	return written
 }
 

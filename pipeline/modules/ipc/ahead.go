@@ -21,13 +21,13 @@ const factorDrift = 0.05
 // exchange's Commit or Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error) {
 	config := configOf(exchange)
-	size := exchange.Size(exchange.Projection)
+	size := exchange.Size(exchange.Lane.Projection)
 	switch {
-	case exchange.Request.ReadOnly != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
+	case exchange.Request.ReadOnly != "" || exchange.Limits.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
 		return nil, pipeline.ErrNoPlan
-	case size <= config.IdleAbove(exchange.Limit):
+	case size <= config.IdleAbove(exchange.Limits.Limit):
 		return nil, pipeline.ErrNoPlan
-	case held(exchange, size, idle) != "" && exchange.Attempts.Reason != costGate:
+	case held(exchange, size, idle) != "" && exchange.Lane.Attempts.Reason != costGate:
 		return nil, pipeline.ErrNoPlan
 	}
 	epoch, err := m.plan(ctx, exchange, size)
@@ -40,19 +40,19 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Pl
 	if epoch.dropped > 0 || !epoch.reached {
 		return nil, fmt.Errorf("%w: the target is out of reach", pipeline.ErrNoPlan)
 	}
-	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Factor}, nil
+	return &session.Plan{Projection: epoch.projection, Settings: settings(exchange), Factor: exchange.Limits.Factor}, nil
 }
 
 // ahead returns the epoch that was planned ahead for an exchange of size tokens: the epoch of the
 // lane's last request, with the turns since then unchanged. It returns nil if there is no such
 // plan, or if the plan no longer frees enough.
 func ahead(exchange *pipeline.View, size int) *epoch {
-	plan := exchange.Plan
-	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
+	plan := exchange.Lane.Plan
+	if plan == nil || exchange.Lane.Order != nil || plan.Projection.Number != exchange.Lane.NextProjection || math.Abs(plan.Factor/exchange.Limits.Factor-1) > factorDrift {
 		return nil
 	}
 	projection := plan.Projection
-	if projection.Covers >= len(exchange.Chain) || exchange.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
+	if projection.Covers >= len(exchange.Conversation.Chain) || exchange.Conversation.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
 		return nil
 	}
 	b, after := measure(exchange, size), exchange.Estimate(&projection)
@@ -66,13 +66,13 @@ func ahead(exchange *pipeline.View, size int) *epoch {
 // settings returns a fingerprint of an epoch's inputs besides the history and the calibration.
 func settings(exchange *pipeline.View) conversation.Hash {
 	number := 0
-	if exchange.Projection != nil {
-		number = exchange.Projection.Number
+	if exchange.Lane.Projection != nil {
+		number = exchange.Lane.Projection.Number
 	}
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|%v|", RenderVersion, exchange.Scope.Format, exchange.Model.Name, exchange.Limit, number, exchange.Request.ThinkingFirst, exchange.Pins)
-	if exchange.Summary != nil {
-		fmt.Fprintf(hash, "%d|%q|", exchange.Summary.Covers, exchange.Summary.Text)
+	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|%v|", RenderVersion, exchange.Scope.Format, exchange.Model.Name, exchange.Limits.Limit, number, exchange.Request.ThinkingFirst, exchange.Lane.Pins)
+	if exchange.Lane.Summary != nil {
+		fmt.Fprintf(hash, "%d|%q|", exchange.Lane.Summary.Covers, exchange.Lane.Summary.Text)
 	}
 	if encoded, err := json.Marshal(configOf(exchange)); err == nil { // plain values
 		hash.Write(encoded)

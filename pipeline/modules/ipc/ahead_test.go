@@ -21,12 +21,12 @@ func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 	c := longTalk(26)
 	inline.send(t, 0, c)
 	exchange := ahead.send(t, 0, c)
-	exchange.NextProjection = 1
+	exchange.Lane.NextProjection = 1
 	plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exchange.Projection != nil {
+	if exchange.Lane.Projection != nil {
 		t.Fatal("planning changed the exchange")
 	}
 	ahead.plan = plan
@@ -54,7 +54,7 @@ func TestAPlanMadeAheadIsUsedWhileItMakesRoom(t *testing.T) {
 	for turns, isUsed := range map[int]bool{5: true, 12: false} { // that came since, of 1,000 tokens
 		u := newUsed(t, 40_000)
 		exchange := u.send(t, 0, longTalk(26))
-		exchange.NextProjection = 1
+		exchange.Lane.NextProjection = 1
 		plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 			u := newUsed(t, 40_000)
 			c := longTalk(26)
 			exchange := u.send(t, 0, c)
-			exchange.NextProjection = 1
+			exchange.Lane.NextProjection = 1
 			plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
 			if err != nil {
 				t.Fatal(err)
@@ -104,12 +104,12 @@ func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
 
 	module := ipc.New(newCounter(t).Message)
 	for name, set := range map[string]func(*pipeline.Exchange){
-		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
-		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },
+		"small":      func(e *pipeline.Exchange) { e.Limits.Limit = 80_000 },
+		"unknown":    func(e *pipeline.Exchange) { e.Limits.Limit = 0 },
 		"frozen":     func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
 		"turned off": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).DeepestLevel = 0 },
 		"no archive": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).ArchiveToBlob = false },
-		"breaker":    func(e *pipeline.Exchange) { e.Attempts.Fruitless = session.Patience },
+		"breaker":    func(e *pipeline.Exchange) { e.Lane.Attempts.Fruitless = session.Patience },
 		"nothing":    func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).MinClear = 0.9 },
 	} {
 		exchange := newUsed(t, 40_000).send(t, 0, longTalk(26))

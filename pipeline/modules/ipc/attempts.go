@@ -30,7 +30,7 @@ const (
 // A prompt that does not fit is tried even with the breaker open, but only once until it has grown
 // by the minimum that an epoch must free.
 func held(exchange *pipeline.View, size int, why occasion) string {
-	attempts := exchange.Attempts
+	attempts := exchange.Lane.Attempts
 	switch {
 	case why == overLimit:
 		wasOver := attempts.Size > attempts.Limit || attempts.Reason == freedLittle
@@ -46,7 +46,7 @@ func held(exchange *pipeline.View, size int, why occasion) string {
 	case attempts.IsOpen():
 		return "breaker_open"
 	case attempts.Reason == notArchived:
-		if exchange.Now.Sub(attempts.At) < commitPause {
+		if exchange.Lane.Now.Sub(attempts.At) < commitPause {
 			return notArchived
 		}
 	case (attempts.Reason == costGate || attempts.Reason == endsSoon) && (why == atNearLimit || !isWarm(exchange)):
@@ -60,20 +60,20 @@ func held(exchange *pipeline.View, size int, why occasion) string {
 // previous message, until now untouched by any level, is as large as the minimum that an epoch must
 // free.
 func released(exchange *pipeline.View, size int) bool {
-	digests := exchange.Digests
+	digests := exchange.Conversation.Digests
 	newest := latestTyped(digests)
-	if newest < exchange.Heat.Position {
+	if newest < exchange.Lane.Heat.Position {
 		return false
 	}
-	before := latestTyped(digests[:min(exchange.Heat.Position, len(digests))])
-	return before >= 0 && exchange.Factor*float64(digests[before].Tokens) >= float64(max(1, leastFreed(exchange, size)))
+	before := latestTyped(digests[:min(exchange.Lane.Heat.Position, len(digests))])
+	return before >= 0 && exchange.Limits.Factor*float64(digests[before].Tokens) >= float64(max(1, leastFreed(exchange, size)))
 }
 
 // stands reports whether prompt and window are still about as large as at the last attempt.
 func stands(exchange *pipeline.View, size int) bool {
-	attempts := exchange.Attempts
+	attempts := exchange.Lane.Attempts
 	worth := max(1, leastFreed(exchange, size))
-	return attempts.Size > 0 && within(size, attempts.Size, worth) && within(exchange.Limit, attempts.Limit, worth)
+	return attempts.Size > 0 && within(size, attempts.Size, worth) && within(exchange.Limits.Limit, attempts.Limit, worth)
 }
 
 func within(a, b, distance int) bool { return a-b < distance && b-a < distance }
@@ -94,20 +94,20 @@ func reportHeld(draft *pipeline.Draft, size int, why occasion, reason string) {
 }
 
 func reportBreaker(draft *pipeline.Draft) {
-	attempts := draft.Attempts
+	attempts := draft.Lane.Attempts
 	draft.Event("breaker_open", attempts.Reason, map[string]int{"fruitless": attempts.Fruitless})
 }
 
 // putOff remembers that an epoch was not worth making for now.
 func putOff(draft *pipeline.Draft, reason string, size int) {
-	attempts := session.Attempts{At: draft.Now, Fruitless: draft.Attempts.Fruitless, Reason: reason, Size: size, Limit: draft.Limit}
+	attempts := session.Attempts{At: draft.Lane.Now, Fruitless: draft.Lane.Attempts.Fruitless, Reason: reason, Size: size, Limit: draft.Limits.Limit}
 	remember(draft, attempts)
 }
 
 // cameToNothing counts a failed attempt and reports if that opens the breaker.
 func cameToNothing(draft *pipeline.Draft, reason string, size int) {
-	wasOpen := draft.Attempts.IsOpen()
-	attempts := session.Attempts{At: draft.Now, Fruitless: draft.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: draft.Limit}
+	wasOpen := draft.Lane.Attempts.IsOpen()
+	attempts := session.Attempts{At: draft.Lane.Now, Fruitless: draft.Lane.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: draft.Limits.Limit}
 	remember(draft, attempts)
 	if attempts.IsOpen() && !wasOpen {
 		reportBreaker(draft)
@@ -117,17 +117,17 @@ func cameToNothing(draft *pipeline.Draft, reason string, size int) {
 // cameTrue remembers a completed epoch. An open breaker stays open: only a reset closes it.
 func cameTrue(draft *pipeline.Draft, epoch *epoch) {
 	freed := epoch.projection.Before - epoch.projection.After
-	attempts := session.Attempts{At: draft.Now}
+	attempts := session.Attempts{At: draft.Lane.Now}
 	switch {
-	case draft.Order != nil, epoch.projection.Reason == bytesReason: // these free as much as they can
+	case draft.Lane.Order != nil, epoch.projection.Reason == bytesReason: // these free as much as they can
 	case float64(freed) < float64(leastFreed(&draft.View, epoch.projection.Before))*roundings:
 		cameToNothing(draft, freedLittle, epoch.projection.After)
 		return
-	case draft.Attempts.IsOpen():
-		attempts.Fruitless, attempts.Reason = draft.Attempts.Fruitless, draft.Attempts.Reason
+	case draft.Lane.Attempts.IsOpen():
+		attempts.Fruitless, attempts.Reason = draft.Lane.Attempts.Fruitless, draft.Lane.Attempts.Reason
 	case !epoch.reached:
-		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, draft.Limit
-	case draft.Attempts == session.Attempts{}:
+		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, draft.Limits.Limit
+	case draft.Lane.Attempts == session.Attempts{}:
 		return // no attempts to forget
 	}
 	remember(draft, attempts)
@@ -147,6 +147,6 @@ func brokeOff(ctx context.Context, draft *pipeline.Draft, reason string, size in
 }
 
 func remember(draft *pipeline.Draft, attempts session.Attempts) {
-	draft.Attempts = attempts
+	draft.Lane.Attempts = attempts
 	draft.Committer.Tried(attempts)
 }

@@ -21,19 +21,19 @@ func bench(b *testing.B, limit int, change func(*pipelinetest.Options)) {
 	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: limit}
 	change(&options)
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], body, options)
-	projection := exchange.Projection
+	projection := exchange.Lane.Projection
 	module := ipc.New(counter.Message)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	epochs := 0
 	for b.Loop() {
-		exchange.Projection, exchange.Report = projection, pipeline.Report{}
+		exchange.Lane.Projection, exchange.Report = projection, pipeline.Report{}
 		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}
 		epochs += exchange.Report.Archived
 	}
-	b.ReportMetric(float64(len(exchange.Digests)), "messages")
+	b.ReportMetric(float64(len(exchange.Conversation.Digests)), "messages")
 }
 
 func BenchmarkUnderTarget(b *testing.B) {
@@ -55,8 +55,8 @@ func frozen(b *testing.B, options pipelinetest.Options) *session.Projection {
 	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
 	pipeline.NewChain(ipc.New(options.Counter.Message)).Process(b.Context(), exchange)
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		b.Fatalf("no projection: %+v", exchange.Report)
 	}
-	return exchange.Projection
+	return exchange.Lane.Projection
 }

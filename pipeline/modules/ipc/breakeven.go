@@ -41,7 +41,7 @@ func byBreakEven(exchange *pipeline.View) bool {
 func weigh(exchange *pipeline.View, size int) balance {
 	b := balance{size: float64(size), rate: rateOf(exchange, size)}
 	b.read, b.write = cachePrices(exchange, size)
-	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
+	b.fixed = b.rate * float64(exchange.Limits.Fixed+tokensOf(exchange.Conversation.Digests[:conversation.Lead(exchange.Conversation.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
 	b.goal = depth(configOf(exchange).MinContext, b.fixed)
 	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate, b.rate)))
@@ -52,7 +52,7 @@ func weigh(exchange *pipeline.View, size int) balance {
 // rateOf returns how many of the model's tokens make one of o200k in a prompt of size
 // tokens.
 func rateOf(exchange *pipeline.View, size int) float64 {
-	return max(exchange.Factor, float64(size)/float64(max(1, exchange.Estimate(exchange.Projection))))
+	return max(exchange.Limits.Factor, float64(size)/float64(max(1, exchange.Estimate(exchange.Lane.Projection))))
 }
 
 // depthShare is how much of minContext a compaction leaves of a conversation. A deeper cut
@@ -75,11 +75,11 @@ const newestShareByCost = 0.4
 // newestKept returns the o200k tokens of the newest turns that stay unchanged if a compaction goes
 // down to goal o200k tokens. rate converts o200k tokens to the model's.
 func newestKept(exchange *pipeline.View, goal, rate float64) int {
-	config, turns := configOf(exchange), exchange.Turns
+	config, turns := configOf(exchange), exchange.Conversation.Turns
 	newest := min(float64(config.PreserveTokens)/rate, newestShareByCost*goal)
 	size := 0
 	for i, turn := range slices.Backward(turns) {
-		next := tokensOf(exchange.Digests[turn.From:turn.To])
+		next := tokensOf(exchange.Conversation.Digests[turn.From:turn.To])
 		count := len(turns) - 1 - i
 		if count >= config.PreserveLastTurns && (float64(size) >= newest || float64(size+next) > atMostTimes*newest) {
 			break
@@ -92,11 +92,11 @@ func newestKept(exchange *pipeline.View, goal, rate float64) int {
 // add adds up the rent since the last compaction.
 func (b *balance) add(exchange *pipeline.View) {
 	least, from := b.left, 0
-	if projection := exchange.Projection; projection != nil {
+	if projection := exchange.Lane.Projection; projection != nil {
 		least, from = max(least, float64(projection.After)), projection.Covers
 	}
 	size := b.size
-	digests := exchange.Digests
+	digests := exchange.Conversation.Digests
 	for i := len(digests) - 1; i > from; i-- {
 		size -= b.rate * float64(digests[i].Tokens)
 		if size <= least {
@@ -151,7 +151,7 @@ func hasBrokenEven(exchange *pipeline.View, epoch *epoch) bool {
 // leastFreed returns how many tokens an epoch of a prompt of size tokens must free: minClear of the
 // window or, by the rule of rent or buy, of the prompt if that is smaller.
 func leastFreed(exchange *pipeline.View, size int) int {
-	whole := exchange.Limit
+	whole := exchange.Limits.Limit
 	if byBreakEven(exchange) {
 		whole = min(whole, size)
 	}

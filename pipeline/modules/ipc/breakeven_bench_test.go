@@ -20,12 +20,12 @@ func BenchmarkBreakEvenDecision(b *testing.B) {
 			})
 			u.heat = session.CacheState{At: noon(), TTL: session.LongTTL, Position: 2_000, Model: "claude-sonnet-4-5"}
 			exchange := u.send(b, time.Second, grown(1_000))
-			exchange.Projection, exchange.Report = nil, pipeline.Report{}
-			exchange.Attempts = session.Attempts{At: noon(), Reason: "cost_gate", Size: exchange.Size(nil), Limit: exchange.Limit}
+			exchange.Lane.Projection, exchange.Report = nil, pipeline.Report{}
+			exchange.Lane.Attempts = session.Attempts{At: noon(), Reason: "cost_gate", Size: exchange.Size(nil), Limit: exchange.Limits.Limit}
 			module := ipc.New(newCounter(b).Message)
 			b.ResetTimer()
 			for b.Loop() {
-				if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Projection != nil {
+				if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Lane.Projection != nil {
 					b.Fatal(err)
 				}
 			}

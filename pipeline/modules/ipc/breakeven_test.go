@@ -57,7 +57,7 @@ func TestAnEpochComesWhenReadingOnHasCostAsMuch(t *testing.T) {
 		u := newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.MinContext = minContext })
 		sizes, last := untilEpoch(t, u)
 		completed := event(t, last, "completed")
-		if completed.Reason != "break-even" || last.Projection.Reason != "break-even" {
+		if completed.Reason != "break-even" || last.Lane.Projection.Reason != "break-even" {
 			t.Fatalf("event %+v", completed)
 		}
 		after, price := last.Report.After, sonnet()
@@ -165,7 +165,7 @@ func TestTheNewestTokensAreTwoFifthsOfWhatIsLeft(t *testing.T) {
 			continue
 		}
 		newest := 0
-		for _, digest := range last.Digests[last.Projection.Covers:] {
+		for _, digest := range last.Conversation.Digests[last.Lane.Projection.Covers:] {
 			newest += digest.Tokens
 		}
 		if least := (5_000 + 0.23*50_000) * 0.4; float64(newest) < 0.97*least {
@@ -261,10 +261,10 @@ func TestPinnedTurnsStayByBreakEven(t *testing.T) {
 	prepare := u.Prepare
 	u.Prepare = func(exchange *pipeline.Exchange) {
 		prepare(exchange)
-		exchange.Pins = []int{1}
+		exchange.Lane.Pins = []int{1}
 	}
 	_, last := untilEpoch(t, u)
-	for _, part := range last.Projection.Parts {
+	for _, part := range last.Lane.Projection.Parts {
 		if part.From <= 1 && 1 < part.To && part.Raw != nil {
 			t.Errorf("the pinned message was compressed: %+v", part)
 		}

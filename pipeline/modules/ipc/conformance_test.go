@@ -37,5 +37,5 @@ func earlier(t *testing.T, format conversation.Format, body []byte, options pipe
 	t.Helper()
 	exchange := pipelinetest.NewExchange(t, codecs()[format], body, options)
 	pipeline.NewChain(ipc.New(options.Counter.Message)).Process(t.Context(), exchange)
-	return exchange.Projection
+	return exchange.Lane.Projection
 }

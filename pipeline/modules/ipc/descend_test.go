@@ -71,8 +71,8 @@ func TestALoopInOneTurnIsCutBetweenItsGroups(t *testing.T) {
 		if err := pipelinetest.CheckProjection(exchange); err != nil {
 			t.Fatal(err)
 		}
-		if len(exchange.Turns) != 1 {
-			t.Fatalf("%d turns", len(exchange.Turns))
+		if len(exchange.Conversation.Turns) != 1 {
+			t.Fatalf("%d turns", len(exchange.Conversation.Turns))
 		}
 		if exchange.Report.After > 30_000 {
 			t.Fatalf("request %d has %d tokens: %+v", i, exchange.Report.After, exchange.Report)

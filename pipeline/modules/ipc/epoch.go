@@ -28,7 +28,7 @@ func newEpoch(exchange *pipeline.View, budget *budget, projection *session.Proje
 		projection: *projection, levels: exchange.Levels(projection), reached: reached, fits: exchange.Estimate(projection) <= budget.limit,
 		before: exchange.Original(),
 	}
-	for _, digest := range exchange.Digests[:projection.Covers] {
+	for _, digest := range exchange.Conversation.Digests[:projection.Covers] {
 		e.original += digest.Tokens
 	}
 	for _, part := range projection.Parts {
@@ -44,7 +44,7 @@ func newEpoch(exchange *pipeline.View, budget *budget, projection *session.Proje
 func (e *epoch) report(draft *pipeline.Draft) {
 	report := &draft.Report
 	report.Compression = pipeline.Epoch
-	report.Before, report.After, report.Limit = e.before, e.projection.After, draft.Limit
+	report.Before, report.After, report.Limit = e.before, e.projection.After, draft.Limits.Limit
 	report.Levels = e.levels
 	report.Archived = e.compacted
 	counts := map[string]int{

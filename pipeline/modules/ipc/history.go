@@ -31,9 +31,9 @@ type history struct {
 func newHistory(exchange *pipeline.View, count func(conversation.Message) int, memory *memory) *history {
 	h := &history{
 		exchange: exchange, config: configOf(exchange), count: count, memory: memory,
-		digests: exchange.Digests, added: addedTo(exchange),
+		digests: exchange.Conversation.Digests, added: addedTo(exchange),
 	}
-	for i, bounds := range exchange.Turns {
+	for i, bounds := range exchange.Conversation.Turns {
 		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
 		t.floor = h.standing(bounds)
 		if covers := h.covered(); bounds.From < covers && covers < bounds.To {
@@ -55,15 +55,15 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 // stay unchanged; any change to a message drops them.
 func addedTo(exchange *pipeline.View) map[int]int {
 	added := map[int]int{}
-	for i := range exchange.Inserts {
-		added[exchange.Inserts[i].Message] += exchange.Inserts[i].Tokens
+	for i := range exchange.Lane.Inserts {
+		added[exchange.Lane.Inserts[i].Message] += exchange.Lane.Inserts[i].Tokens
 	}
 	return added
 }
 
 // standing returns the level of a turn in the current projection.
 func (h *history) standing(bounds conversation.Turn) int {
-	projection, level := h.exchange.Projection, 0
+	projection, level := h.exchange.Lane.Projection, 0
 	if bounds.From >= h.covered() {
 		return 0
 	}
@@ -77,10 +77,10 @@ func (h *history) standing(bounds conversation.Turn) int {
 
 // covered returns how many messages the current projection replaces.
 func (h *history) covered() int {
-	if h.exchange.Projection == nil {
+	if h.exchange.Lane.Projection == nil {
 		return 0
 	}
-	return h.exchange.Projection.Covers
+	return h.exchange.Lane.Projection.Covers
 }
 
 // newestGroup returns the index of the first message of a turn's newest calls with their results.
@@ -104,7 +104,7 @@ func (h *history) read(t *turn) error {
 	if found == nil {
 		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
 		for i := t.From; i < t.To; i++ {
-			message, err := h.exchange.Message(i)
+			message, err := h.exchange.Conversation.Message(i)
 			if err != nil {
 				return fmt.Errorf("read turn %d: %w", t.index, err)
 			}
@@ -170,7 +170,7 @@ func (h *history) untouched(from, to, level int) session.Part {
 // encoded returns the part of a message that was changed at L1 and has so many tokens. It removes
 // cache markers, because a client moves its markers on and this one would stay in place.
 func (h *history) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
-	raw, err := h.exchange.WriteUnmarked(message)
+	raw, err := h.exchange.Conversation.WriteUnmarked(message)
 	if err != nil {
 		return session.Part{}, fmt.Errorf("encode message %d: %w", index, err)
 	}

@@ -50,22 +50,22 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		draft.Report.Compression = pipeline.Bypassed
 		skip(draft, exchange.Request.ReadOnly)
 		return draft, nil
-	case exchange.Limit == 0 && !isHeavy(exchange):
+	case exchange.Limits.Limit == 0 && !isHeavy(exchange):
 		skip(draft, "unknown_model")
 		return draft, nil
 	case exchange.Class.Kind == client.Compaction && fitsWhole(exchange):
 		// The client summarizes the original conversation.
-		draft.Projection = nil
+		draft.Lane.Projection = nil
 		draft.Restart()
 		skip(draft, "client_compaction")
 		return draft, nil
 	}
-	size := exchange.Size(exchange.Projection)
+	size := exchange.Size(exchange.Lane.Projection)
 	why := occasionOf(exchange, size)
 	switch {
 	case why == noOccasion:
 		return draft, nil
-	case exchange.Pinned && exchange.Order == nil:
+	case exchange.Lane.Pinned && exchange.Lane.Order == nil:
 		skip(draft, sessionPinned)
 		return draft, nil
 	case config.DeepestLevel == 0:
@@ -125,7 +125,7 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 		brokeOff(ctx, draft, notArchived, size, err)
 		return fmt.Errorf("archive originals: %w", err)
 	}
-	draft.Projection = &epoch.projection
+	draft.Lane.Projection = &epoch.projection
 	epoch.report(draft)
 	cameTrue(draft, epoch)
 	return nil

@@ -30,9 +30,9 @@ func (r *records) keep(t *turn) error {
 		switch {
 		case index < t.verbatim:
 		case r.protection.fates[index] == stays:
-			t.add(message.Role, r.history.exchange.Unmarked(index), r.history.digests[index].Tokens)
+			t.add(message.Role, r.history.exchange.Conversation.Unmarked(index), r.history.digests[index].Tokens)
 		case len(wanted[i]) > 0:
-			raw, err := r.history.exchange.WriteUnmarked(part(message, wanted[i]))
+			raw, err := r.history.exchange.Conversation.WriteUnmarked(part(message, wanted[i]))
 			if err != nil {
 				return err
 			}

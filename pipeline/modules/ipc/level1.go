@@ -105,7 +105,7 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 		return message, digest.Tokens
 	}
 	if digest.Flags.Has(conversation.HasMedia) {
-		if _, err := c.history.exchange.Write(message); err != nil {
+		if _, err := c.history.exchange.Conversation.Write(message); err != nil {
 			return message, digest.Tokens
 		}
 	}

@@ -80,7 +80,7 @@ func (r *records) findUses() error {
 	for i := range used {
 		r.uses.add(i, used[i])
 	}
-	if order := r.history.exchange.Order; order != nil {
+	if order := r.history.exchange.Lane.Order; order != nil {
 		r.uses.add(len(r.history.turns), appendNames(nil, order.Instructions, false)) // names in it count as used
 	}
 	return nil

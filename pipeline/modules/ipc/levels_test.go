@@ -249,7 +249,7 @@ func TestAProvidersCompactionIsABoundary(t *testing.T) {
 
 	exchange, sealed := lane.Send(t, c.body())
 
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		t.Fatalf("report: %+v", exchange.Report)
 	}
 	holds(t, sealed, strings.Join(c.messages[:2], ","))
@@ -313,12 +313,12 @@ func TestLevelsOnlyGoDown(t *testing.T) {
 }
 
 func turnLevels(exchange *pipeline.Exchange) []int {
-	levels := make([]int, len(exchange.Turns))
-	if exchange.Projection == nil {
+	levels := make([]int, len(exchange.Conversation.Turns))
+	if exchange.Lane.Projection == nil {
 		return levels
 	}
-	for i, turn := range exchange.Turns {
-		for _, part := range exchange.Projection.Parts {
+	for i, turn := range exchange.Conversation.Turns {
+		for _, part := range exchange.Lane.Projection.Parts {
 			if part.From < turn.To && part.To > turn.From {
 				levels[i] = max(levels[i], part.Level)
 			}
@@ -361,7 +361,7 @@ func TestTheRunningLoopOpensWithThinking(t *testing.T) {
 				body := bytes.Replace(c.body(), []byte(`"max_tokens":1000`), []byte(`"max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000}`), 1)
 				exchange, sealed := send(t, lane, body)
 				if exchange.Report.After > 6_000 {
-					t.Fatalf("step %d: %d of %d, levels %v", i, exchange.Report.After, exchange.Limit, exchange.Report.Levels)
+					t.Fatalf("step %d: %d of %d, levels %v", i, exchange.Report.After, exchange.Limits.Limit, exchange.Report.Levels)
 				}
 				holds(t, sealed, "Port everything.")
 			}

@@ -25,7 +25,7 @@ const endsSoon = "ends_soon"
 // that have ended: the mean of the rest of those that came as far. known is false if they can't
 // tell.
 func remaining(exchange *pipeline.View) (requests float64, known bool) {
-	lives, length := exchange.Lives, len(exchange.Digests)
+	lives, length := exchange.Lane.Lives, len(exchange.Conversation.Digests)
 	if len(lives) < fewThreads {
 		return 0, false
 	}
@@ -38,7 +38,7 @@ func remaining(exchange *pipeline.View) (requests float64, known bool) {
 	for _, life := range survivors {
 		rest += max(0, life-length)
 	}
-	return float64(rest) / float64(len(survivors)) / stride(exchange.Digests), true
+	return float64(rest) / float64(len(survivors)) / stride(exchange.Conversation.Digests), true
 }
 
 // stride returns by how many messages the conversation grows per request.

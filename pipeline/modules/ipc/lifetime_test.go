@@ -28,11 +28,11 @@ func TestCompactionIsPutOffBeforeAThreadEnds(t *testing.T) {
 			u.Prepare = func(exchange *pipeline.Exchange) {
 				prepare(exchange)
 				for range test.threads {
-					exchange.Lives = append(exchange.Lives, len(c.messages)+test.more)
+					exchange.Lane.Lives = append(exchange.Lane.Lives, len(c.messages)+test.more)
 				}
 			}
 			exchange := u.send(t, time.Minute, c)
-			if held := exchange.Projection == nil; held != test.held || held && u.attempts.Reason != "ends_soon" {
+			if held := exchange.Lane.Projection == nil; held != test.held || held && u.attempts.Reason != "ends_soon" {
 				t.Errorf("held: %v for %q, want %v: %+v", held, u.attempts.Reason, test.held, exchange.Report)
 			}
 		})

@@ -14,7 +14,7 @@ const leastLighter = 10
 // maxBytes returns how many bytes a prompt may have; 0 means no limit.
 func maxBytes(exchange *pipeline.View) int {
 	most := configOf(exchange).MaxBytes
-	if said := exchange.MaxBytes; said > 0 && (most == 0 || said < most) {
+	if said := exchange.Limits.MaxBytes; said > 0 && (most == 0 || said < most) {
 		return said
 	}
 	return most
@@ -24,19 +24,19 @@ func maxBytes(exchange *pipeline.View) int {
 func isHeavy(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
 	// No part ever grows, so a small enough body needs no sum.
-	return most > 0 && exchange.BodyLength() > most && exchange.Bytes(exchange.Projection) > most
+	return most > 0 && exchange.Conversation.BodyLength() > most && exchange.Bytes(exchange.Lane.Projection) > most
 }
 
 // fitsWhole reports whether the prompt fits as the client sent it, including the modules' inserts.
 func fitsWhole(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
-	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Factor) <= exchange.Limit && (most == 0 || exchange.BodyLength() <= most)
+	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Limits.Factor) <= exchange.Limits.Limit && (most == 0 || exchange.Conversation.BodyLength() <= most)
 }
 
 // mayLighten reports whether an epoch can free enough bytes, without reading a
 // message.
 func (p *planner) mayLighten() bool {
-	text := float64(p.history.exchange.Bytes(p.history.exchange.Projection)) * float64(p.potential()) / float64(p.budget.now)
+	text := float64(p.history.exchange.Bytes(p.history.exchange.Lane.Projection)) * float64(p.potential()) / float64(p.budget.now)
 	return p.forms.media.ballast()+int(text) >= maxBytes(p.history.exchange)/leastLighter
 }
 
@@ -93,6 +93,6 @@ func (p *planner) evict(projection *session.Projection, goal int) (*session.Proj
 // isLighter reports whether a projection frees enough bytes to be worth an epoch.
 func (p *planner) isLighter(projection *session.Projection) bool {
 	most, size := maxBytes(p.history.exchange), p.history.exchange.Bytes(projection)
-	freed := p.history.exchange.Bytes(p.history.exchange.Projection) - size
+	freed := p.history.exchange.Bytes(p.history.exchange.Lane.Projection) - size
 	return freed > 0 && (size <= most || freed >= most/leastLighter)
 }

@@ -24,25 +24,25 @@ type budget struct {
 // measure returns the budget of a prompt of size tokens of the model. It reads no message.
 func measure(exchange *pipeline.View, size int) *budget {
 	config := configOf(exchange)
-	b := &budget{now: max(1, exchange.Estimate(exchange.Projection))}
+	b := &budget{now: max(1, exchange.Estimate(exchange.Lane.Projection))}
 	// The reported size of this prompt may be more precise than the model's average.
-	b.rate = max(exchange.Factor, float64(size)/float64(b.now))
-	limit := float64(exchange.Limit) / b.rate
-	if exchange.Limit == 0 {
+	b.rate = max(exchange.Limits.Factor, float64(size)/float64(b.now))
+	limit := float64(exchange.Limits.Limit) / b.rate
+	if exchange.Limits.Limit == 0 {
 		limit = math.MaxInt32 // only its bytes can be too many
 	}
 	b.limit, b.high = int(limit), int(config.TargetUtilization*limit)
-	fixed := min(limit, float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)])))
+	fixed := min(limit, float64(exchange.Limits.Fixed+tokensOf(exchange.Conversation.Digests[:conversation.Lead(exchange.Conversation.Digests)])))
 	b.fixed = int(fixed)
 	b.goal, b.worth = int(config.Goal(limit, fixed, float64(config.PreserveTokens)/b.rate)), int(config.MinClear*max(limit-fixed, limit/2))
 	if byBreakEven(exchange) {
 		b.goal = min(b.goal, int(weigh(exchange, size).goal/b.rate))
 		b.worth = int(config.MinClear * float64(min(b.limit, b.now)))
 	}
-	if exchange.Order != nil {
+	if exchange.Lane.Order != nil {
 		b.goal, b.worth = min(b.goal, b.now/2), 1
 	}
-	b.isLong = exchange.Limit > 0 && (float64(size) > config.TargetUtilization*float64(exchange.Limit) || !isHeavy(exchange))
+	b.isLong = exchange.Limits.Limit > 0 && (float64(size) > config.TargetUtilization*float64(exchange.Limits.Limit) || !isHeavy(exchange))
 	return b
 }
 

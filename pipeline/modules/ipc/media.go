@@ -24,7 +24,7 @@ type media struct {
 // keepEvicted finds turns that have lost their media in the current projection. Such a turn is at
 // L0 if it has lost only its media.
 func (m *media) keepEvicted() error {
-	current := m.history.exchange.Projection
+	current := m.history.exchange.Lane.Projection
 	if current == nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (m *media) lostMedia(index int, message conversation.Message, raw json.RawM
 		}
 		return false
 	}
-	sent, err := m.history.exchange.Read(raw)
+	sent, err := m.history.exchange.Conversation.Read(raw)
 	return err == nil && isAttached(message) && !isAttached(sent)
 }
 
@@ -196,7 +196,7 @@ func (m *media) bytesOf(t *turn) int {
 		if parts != nil && parts[i-t.From].Raw != nil {
 			size += len(parts[i-t.From].Raw)
 		} else {
-			size += m.history.exchange.Length(i)
+			size += m.history.exchange.Conversation.Length(i)
 		}
 	}
 	return size
@@ -208,15 +208,15 @@ func (m *media) ballast() int {
 	for _, t := range m.protection.evictable() {
 		for i := t.From; i < t.To; i++ {
 			if m.history.digests[i].Flags.Has(conversation.HasMedia) && !m.protection.isLatest(i) {
-				ballast += m.history.exchange.Length(i)
+				ballast += m.history.exchange.Conversation.Length(i)
 			}
 		}
 	}
-	if projection := m.history.exchange.Projection; projection != nil {
+	if projection := m.history.exchange.Lane.Projection; projection != nil {
 		for _, part := range projection.Parts {
 			for i := part.From; part.Raw != nil && i < part.To; i++ {
 				if m.history.digests[i].Flags.Has(conversation.HasMedia) && !m.protection.isLatest(i) {
-					ballast -= m.history.exchange.Length(i)
+					ballast -= m.history.exchange.Conversation.Length(i)
 				}
 			}
 			if part.Raw != nil && part.Level < 2 {

@@ -63,7 +63,7 @@ func TestMediaAboveTheByteBudgetGoOldestFirst(t *testing.T) {
 	if len(sealed) > 400_000 || exchange.Report.Compression != pipeline.Epoch {
 		t.Fatalf("%d of %d bytes: %+v", len(sealed), len(body), exchange.Report)
 	}
-	if got := exchange.Bytes(exchange.Projection); got != len(sealed) {
+	if got := exchange.Bytes(exchange.Lane.Projection); got != len(sealed) {
 		t.Errorf("sized %d bytes, sent %d", got, len(sealed))
 	}
 	wants(t, exchange, "completed", "bytes")
@@ -134,7 +134,7 @@ func TestFewerOfTwoByteBudgetsCount(t *testing.T) {
 		prepare := u.Prepare
 		u.Prepare = func(exchange *pipeline.Exchange) {
 			prepare(exchange)
-			exchange.MaxBytes = test.said
+			exchange.Limits.MaxBytes = test.said
 		}
 		exchange := u.send(t, 0, c)
 		if (u.Epochs == 1) != test.want {
@@ -173,7 +173,7 @@ func TestTheByteBudgetHoldsForAnUnknownModel(t *testing.T) {
 		t.Error("media were taken out without an archive")
 	}
 	wants(t, exchange, "skipped", "archive_off")
-	if exchange, _ = epoch(t, c.body(), 0, budget(0)); exchange.Projection != nil {
+	if exchange, _ = epoch(t, c.body(), 0, budget(0)); exchange.Lane.Projection != nil {
 		t.Error("there is a budget though it is off")
 	}
 }

@@ -38,7 +38,7 @@ func (r *renderer) nameArchive(parts parts) {
 // nameIn puts the archive's name into the placeholder in a part of one message, and reports whether
 // it did.
 func (h *history) nameIn(part *session.Part, name archive.Name) bool {
-	message, err := h.exchange.Read(part.Raw)
+	message, err := h.exchange.Conversation.Read(part.Raw)
 	if err != nil {
 		return false
 	}

@@ -21,10 +21,10 @@ func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 	}
 	deep := func(config *ipc.Config) { config.CompressTo, config.PreserveTokens = 0.1, 0 }
 	exchange, sealed := epoch(t, c.body(), 20_000, deep)
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		t.Fatalf("no epoch: %+v", exchange.Report)
 	}
-	name := archive.NameOf(exchange.Projection.Chain)
+	name := archive.NameOf(exchange.Lane.Projection.Chain)
 	if bytes.Count(sealed, []byte(" of archive "+string(name))) != 1 || !bytes.Contains(sealed, []byte("recall_get with "+string(name)+"#12")) {
 		t.Errorf("the frame does not name %s: %.600s", name, sealed)
 	}
@@ -49,7 +49,7 @@ func TestWithoutAFrameTheNewestPlaceholderNamesTheArchive(t *testing.T) {
 		}
 		epochs = lane.Epochs
 		text := string(sealed)
-		name := string(archive.NameOf(exchange.Projection.Chain))
+		name := string(archive.NameOf(exchange.Lane.Projection.Chain))
 		at := strings.Index(text, " of archive "+name)
 		if at < 0 || strings.Count(text, "recall_get") != 1 || strings.Contains(text[at:], "characters archived") {
 			t.Fatalf("epoch %d: the newest placeholder does not name %s alone", epochs, name)

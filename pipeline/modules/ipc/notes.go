@@ -12,8 +12,8 @@ import (
 // turn.
 func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error) {
 	whole := *exchange
-	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
-	whole.Conversation = exchange.First(messages)
+	whole.Lane.Projection, whole.Lane.Order, whole.Lane.Pins = nil, nil, nil
+	whole.Conversation = exchange.Conversation.First(messages)
 	p := newPlanner(&whole, m.count, nil, 0, lastRung)
 	p.forms.records.isAlone = true
 	for _, t := range p.history.turns {
@@ -49,7 +49,7 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, t
 // standIn replaces the turns that the exchange's summary covers by the summary, and returns how
 // many they are.
 func (p *planner) standIn(exchange *pipeline.View) (turns int) {
-	summary := exchange.Summary
+	summary := exchange.Lane.Summary
 	if summary == nil {
 		return 0
 	}

@@ -33,15 +33,15 @@ const (
 // occasionOf returns the occasion for an epoch of a prompt of so many tokens.
 func occasionOf(exchange *pipeline.View, size int) occasion {
 	config := configOf(exchange)
-	share := float64(size) / float64(exchange.Limit)
+	share := float64(size) / float64(exchange.Limits.Limit)
 	switch {
-	case exchange.Limit > 0 && size > exchange.Limit:
+	case exchange.Limits.Limit > 0 && size > exchange.Limits.Limit:
 		return overLimit
 	case isHeavy(exchange):
 		return overBytes
-	case exchange.Limit == 0, exchange.Class.IsSide():
+	case exchange.Limits.Limit == 0, exchange.Class.IsSide():
 		return noOccasion // a side call's prompt comes only once, and reads the conversation's cache
-	case exchange.Order != nil && config.DeepestLevel > 0:
+	case exchange.Lane.Order != nil && config.DeepestLevel > 0:
 		return asked
 	case share > max(nearLimit, config.TargetUtilization):
 		return atNearLimit
@@ -59,12 +59,12 @@ func occasionOf(exchange *pipeline.View, size int) occasion {
 // last prompt has gone cold.
 func isFree(exchange *pipeline.View) bool {
 	config := configOf(exchange)
-	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob
+	return exchange.Lane.Heat.Cooled(exchange.Lane.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob
 }
 
 // isWarm reports whether the provider's cache is likely to hold the lane's prompt.
 func isWarm(exchange *pipeline.View) bool {
-	return !exchange.Heat.Cold(exchange.Now, exchange.Request.Model)
+	return !exchange.Lane.Heat.Cold(exchange.Lane.Now, exchange.Request.Model)
 }
 
 // isTooSoon reports whether an epoch of a prompt of size tokens above its target would free so little

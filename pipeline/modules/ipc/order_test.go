@@ -30,8 +30,8 @@ func TestAnEpochIsMadeWhenItIsAskedFor(t *testing.T) {
 		t.Errorf("report %+v", report)
 	}
 	wants(t, exchange, "completed", "manual")
-	if exchange.Attempts.Fruitless != 0 {
-		t.Errorf("it counts against the lane: %+v", exchange.Attempts)
+	if exchange.Lane.Attempts.Fruitless != 0 {
+		t.Errorf("it counts against the lane: %+v", exchange.Lane.Attempts)
 	}
 }
 

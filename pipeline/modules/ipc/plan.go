@@ -133,7 +133,7 @@ func (p *planner) mayBeWorth() bool {
 // potential returns an upper bound of the tokens that an epoch can free, without reading a message.
 func (p *planner) potential() int {
 	covered, potential := p.history.covered(), 0
-	if projection := p.history.exchange.Projection; projection != nil {
+	if projection := p.history.exchange.Lane.Projection; projection != nil {
 		for _, part := range projection.Parts {
 			if part.Level < p.history.config.DeepestLevel {
 				potential += p.history.weigh(part)

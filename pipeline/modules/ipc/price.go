@@ -45,11 +45,11 @@ type prediction struct {
 // predict returns the expected cost and gain of an epoch.
 func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	projection := &epoch.projection
-	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Projection)))
+	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Lane.Projection)))
 	scale := func(size int) int { return int(rate * float64(size)) }
 	p := prediction{freed: projection.Before - projection.After}
 	growth := max(1, scale(pace(exchange)))
-	room := int(nearLimit*float64(exchange.Limit)) - projection.After
+	room := int(nearLimit*float64(exchange.Limits.Limit)) - projection.After
 	p.requests = room / (2 * growth)
 	if byBreakEven(exchange) {
 		p.requests = p.freed / growth // until it is as large again
@@ -60,7 +60,7 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	freed, requests := float64(p.freed), float64(p.requests)
 	gain, once := freed*read*requests, freed*read
 	if isWarm(exchange) {
-		p.rewritten = max(0, projection.After-scale(exchange.Fixed+unchanged(exchange, projection))-scale(fresh(exchange)))
+		p.rewritten = max(0, projection.After-scale(exchange.Limits.Fixed+unchanged(exchange, projection))-scale(fresh(exchange)))
 		once -= float64(p.rewritten) * (write - read)
 	} else {
 		once += freed * (write - read) // the first of the requests writes
@@ -83,7 +83,7 @@ func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 	if price.Input == 0 {
 		price = tokens.Price{Input: 1, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}
 	}
-	heat := exchange.Heat
+	heat := exchange.Lane.Heat
 	switch {
 	case !heat.At.IsZero() && heat.TTL == 0:
 		return price.Input, price.Input
@@ -96,13 +96,13 @@ func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 // pace returns by how many o200k tokens the conversation grows per request: the mean of its newest
 // turns, since each request adds one.
 func pace(exchange *pipeline.View) int {
-	turns := exchange.Turns
+	turns := exchange.Conversation.Turns
 	turns = turns[max(0, len(turns)-paceTurns):]
 	if len(turns) == 0 {
 		return 0
 	}
 	sum := 0
-	for _, digest := range exchange.Digests[turns[0].From:turns[len(turns)-1].To] {
+	for _, digest := range exchange.Conversation.Digests[turns[0].From:turns[len(turns)-1].To] {
 		sum += digest.Tokens
 	}
 	return sum / len(turns)
@@ -111,7 +111,7 @@ func pace(exchange *pipeline.View) int {
 // fresh returns the o200k tokens that the lane's last prompt did not have.
 func fresh(exchange *pipeline.View) int {
 	sum := 0
-	for _, digest := range exchange.Digests[min(exchange.Heat.Position, len(exchange.Digests)):] {
+	for _, digest := range exchange.Conversation.Digests[min(exchange.Lane.Heat.Position, len(exchange.Conversation.Digests)):] {
 		sum += digest.Tokens
 	}
 	return sum
@@ -122,8 +122,8 @@ func fresh(exchange *pipeline.View) int {
 func unchanged(exchange *pipeline.View, next *session.Projection) int {
 	var standing []session.Part
 	covers := 0
-	if exchange.Projection != nil {
-		standing, covers = exchange.Projection.Parts, exchange.Projection.Covers
+	if exchange.Lane.Projection != nil {
+		standing, covers = exchange.Lane.Projection.Parts, exchange.Lane.Projection.Covers
 	}
 	same := 0
 	for _, part := range next.Parts {
@@ -142,7 +142,7 @@ func unchanged(exchange *pipeline.View, next *session.Projection) int {
 			if i < covers && (len(standing) == 0 || standing[0].Raw != nil) {
 				return same
 			}
-			same += exchange.Digests[i].Tokens
+			same += exchange.Conversation.Digests[i].Tokens
 		}
 	}
 	return same

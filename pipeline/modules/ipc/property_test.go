@@ -121,8 +121,8 @@ func (s sent) hold(f fataler, codec wire.Codec, epochs int, elements [][]byte) {
 // checkUntouched holds the messages that no level touched against the client's.
 func checkUntouched(r fataler, exchange *pipeline.Exchange, elements [][]byte) {
 	at, covered := 0, 0
-	if exchange.Projection != nil {
-		for _, part := range exchange.Projection.Parts {
+	if exchange.Lane.Projection != nil {
+		for _, part := range exchange.Lane.Projection.Parts {
 			for i := part.From; part.Raw == nil && i < part.To; i++ {
 				if !bytes.Equal(elements[at+i-part.From], exchange.Body.Element(i)) {
 					r.Fatalf("message %d is not the client's", i)
@@ -130,7 +130,7 @@ func checkUntouched(r fataler, exchange *pipeline.Exchange, elements [][]byte) {
 			}
 			at += part.Messages
 		}
-		covered = exchange.Projection.Covers
+		covered = exchange.Lane.Projection.Covers
 	}
 	if len(elements)-at != exchange.Body.Len()-covered {
 		r.Fatalf("%d messages behind the projection, sent %d", exchange.Body.Len()-covered, len(elements)-at)
@@ -182,8 +182,8 @@ func checkMonotone(r *rapid.T, exchange *pipeline.Exchange) {
 	for _, turns := range exchange.Report.Levels {
 		total += turns
 	}
-	if total != len(exchange.Turns) {
-		r.Fatalf("levels %v of %d turns", exchange.Report.Levels, len(exchange.Turns))
+	if total != len(exchange.Conversation.Turns) {
+		r.Fatalf("levels %v of %d turns", exchange.Report.Levels, len(exchange.Conversation.Turns))
 	}
 }
 
@@ -243,9 +243,9 @@ func withoutMarkers(codec wire.Codec, raw []byte) []byte {
 }
 
 func layout(exchange *pipeline.Exchange) string {
-	text := fmt.Appendf(nil, "%d messages, %d turns:", len(exchange.Digests), len(exchange.Turns))
-	if exchange.Projection != nil {
-		for _, part := range exchange.Projection.Parts {
+	text := fmt.Appendf(nil, "%d messages, %d turns:", len(exchange.Conversation.Digests), len(exchange.Conversation.Turns))
+	if exchange.Lane.Projection != nil {
+		for _, part := range exchange.Lane.Projection.Parts {
 			text = fmt.Appendf(text, " %d-%d:L%d", part.From, part.To, part.Level)
 		}
 	}

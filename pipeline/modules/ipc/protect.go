@@ -110,8 +110,8 @@ func (p *protection) keepPinned(t *turn) {
 
 // isPinned reports whether a message of a turn is pinned, or has an insert that must stay.
 func (p *protection) isPinned(bounds conversation.Turn) bool {
-	at, _ := slices.BinarySearch(p.history.exchange.Pins, bounds.From)
-	return at < len(p.history.exchange.Pins) && p.history.exchange.Pins[at] < bounds.To || slices.ContainsFunc(p.history.exchange.Inserts, func(insert session.Insert) bool {
+	at, _ := slices.BinarySearch(p.history.exchange.Lane.Pins, bounds.From)
+	return at < len(p.history.exchange.Lane.Pins) && p.history.exchange.Lane.Pins[at] < bounds.To || slices.ContainsFunc(p.history.exchange.Lane.Inserts, func(insert session.Insert) bool {
 		return insert.Module == bridge && bounds.From <= insert.Message && insert.Message < bounds.To
 	})
 }
@@ -165,7 +165,7 @@ func (p *protection) keepSummary() error {
 	first := p.history.turns[0]
 	size := 0
 	for i := first.From; i < first.To && p.history.digests[i].Role == conversation.User; i++ {
-		message, err := p.history.exchange.Message(i)
+		message, err := p.history.exchange.Conversation.Message(i)
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (p *protection) isLatest(index int) bool {
 // evictable returns the turns that may lose their media, the oldest first. The newest one may only
 // if the provider itself refused the body.
 func (p *protection) evictable() []*turn {
-	if len(p.history.turns) == 0 || p.history.exchange.MaxBytes > 0 {
+	if len(p.history.turns) == 0 || p.history.exchange.Limits.MaxBytes > 0 {
 		return p.history.turns
 	}
 	return p.history.turns[:len(p.history.turns)-1]

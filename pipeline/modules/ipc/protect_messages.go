@@ -43,7 +43,7 @@ func (p *protection) findKept() error {
 			}
 			later = digest
 		case digest.Role == conversation.System:
-			message, err := p.history.exchange.Message(i)
+			message, err := p.history.exchange.Conversation.Message(i)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func newestOf(known map[string]bool, message *conversation.Message) fate {
 
 // noteLoads notes which message is the last to make each of its tools known.
 func (p *protection) noteLoads(index int) error {
-	message, err := p.history.exchange.Message(index)
+	message, err := p.history.exchange.Conversation.Message(index)
 	if err != nil {
 		return err
 	}

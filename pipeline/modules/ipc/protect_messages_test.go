@@ -84,7 +84,7 @@ func TestSystemMessageThatJustFitsItsRoomStays(t *testing.T) {
 	at := len(c.messages) - 1
 	c.run("make", words(1_500)).run("go test", words(50))
 	exchange := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], newestModel(c), pipelinetest.Options{Counter: newCounter(t)})
-	limit := 8 * (exchange.Digests[at].Tokens + 40) // an eighth of the limit, with its surroundings
+	limit := 8 * (exchange.Conversation.Digests[at].Tokens + 40) // an eighth of the limit, with its surroundings
 	if _, sealed := epoch(t, newestModel(c), limit, small, deep); !bytes.Contains(sealed, []byte(note)) {
 		t.Errorf("the message is folded in a limit of %d", limit)
 	}

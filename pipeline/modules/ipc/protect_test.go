@@ -60,8 +60,8 @@ func TestPinnedSessionIsCompactedOnlyByAnOrder(t *testing.T) {
 		t.Fatalf("an order made no epoch: %+v", exchange.Report)
 	}
 	lane.Options.Order = nil
-	before := exchange.Projection.Number
-	if exchange, _ = send(t, lane, grow()); exchange.Report.Compression != pipeline.Replayed || exchange.Projection.Number != before {
+	before := exchange.Lane.Projection.Number
+	if exchange, _ = send(t, lane, grow()); exchange.Report.Compression != pipeline.Replayed || exchange.Lane.Projection.Number != before {
 		t.Errorf("after the order: %+v", exchange.Report)
 	}
 }

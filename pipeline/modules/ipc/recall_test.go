@@ -47,7 +47,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 		Counter: counter, Config: modules.Catalog().Default(), Limit: int(window * float64(size)),
 	})
 	pipeline.NewChain(ipc.New(counter.Message)).Process(t.Context(), exchange)
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		return recalls{}
 	}
 	var session []conversation.Message
@@ -60,7 +60,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	}
 	var measured recalls
 	var err error
-	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
+	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(session), Sent: len(exchange.Conversation.Digests), Turns: exchange.Conversation.Turns, Projection: exchange.Lane.Projection}
 	if measured.all, err = pipelinetest.RecallOf(of, counter.Count); err != nil {
 		t.Fatal(err)
 	}

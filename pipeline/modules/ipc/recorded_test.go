@@ -91,8 +91,8 @@ func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, bod
 			t.Fatalf("request %d: %v", i, err)
 		}
 		// One turn alone is what the client asks for now: nothing of it may go.
-		if exchange.Report.After > exchange.Limit && len(exchange.Turns) > 1 {
-			t.Errorf("request %d has %d of %d", i, exchange.Report.After, exchange.Limit)
+		if exchange.Report.After > exchange.Limits.Limit && len(exchange.Conversation.Turns) > 1 {
+			t.Errorf("request %d has %d of %d", i, exchange.Report.After, exchange.Limits.Limit)
 		}
 	}
 	if lane.Epochs == 0 || lane.Epochs > 8 {

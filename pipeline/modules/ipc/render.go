@@ -30,7 +30,7 @@ func (r *renderer) render() (*session.Projection, error) {
 		last--
 	}
 	if last < 0 {
-		return &session.Projection{Chain: r.history.exchange.Chain[0]}, nil
+		return &session.Projection{Chain: r.history.exchange.Conversation.Chain[0]}, nil
 	}
 	block := r.lines.blockSize(r.history.turns[min(r.dropped, last+1) : last+1])
 	if err := r.opening.writeLedger(r.history.turns[:last+1], min(r.dropped, last+1)); err != nil {
@@ -46,7 +46,7 @@ func (r *renderer) render() (*session.Projection, error) {
 		return nil, err
 	}
 	covers := r.history.turns[last].To
-	r.archive, r.isNamed = archive.NameOf(r.history.exchange.Chain[covers]), false
+	r.archive, r.isNamed = archive.NameOf(r.history.exchange.Conversation.Chain[covers]), false
 	var parts parts
 	parts.add(r.history.untouched(0, r.history.turns[0].From, 0))
 	var run []*span
@@ -76,11 +76,11 @@ func (r *renderer) render() (*session.Projection, error) {
 	}
 	r.nameArchive(parts)
 	projection := &session.Projection{
-		Number: r.history.exchange.NextProjection, Covers: covers, Chain: r.history.exchange.Chain[covers], Parts: r.opened(parts),
+		Number: r.history.exchange.Lane.NextProjection, Covers: covers, Chain: r.history.exchange.Conversation.Chain[covers], Parts: r.opened(parts),
 	}
 	if projection.Number == 0 {
 		projection.Number = 1
-		if current := r.history.exchange.Projection; current != nil {
+		if current := r.history.exchange.Lane.Projection; current != nil {
 			projection.Number = current.Number + 1
 		}
 	}
@@ -200,7 +200,7 @@ func (r *renderer) encode(message *kept) (json.RawMessage, error) {
 	if message.message == nil {
 		return message.raw, nil
 	}
-	return r.history.exchange.Write(*message.message)
+	return r.history.exchange.Conversation.Write(*message.message)
 }
 
 // foldShallow adds the parts of a run at L1.

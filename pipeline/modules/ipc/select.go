@@ -26,7 +26,7 @@ type selection struct {
 
 // reset puts every turn back to the level it has in the current projection.
 func (s *selection) reset() error {
-	s.total = s.history.exchange.Fixed + s.summary.tokens() + s.history.added[session.InSystem]
+	s.total = s.history.exchange.Limits.Fixed + s.summary.tokens() + s.history.added[session.InSystem]
 	for _, digest := range s.history.digests[:conversation.Lead(s.history.digests)] {
 		s.total += digest.Tokens
 	}

@@ -24,7 +24,7 @@ type written struct {
 // useSummary has the plan replace turns by the lane's summary, if there is one, all of these turns
 // may fold, and it is smaller than these turns as planned without it.
 func (p *planner) useSummary(ctx context.Context) error {
-	summary := p.history.exchange.Summary
+	summary := p.history.exchange.Lane.Summary
 	if summary == nil || p.history.config.DeepestLevel < 2 {
 		return nil
 	}

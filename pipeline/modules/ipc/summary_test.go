@@ -23,9 +23,9 @@ const notes = "## Goal\n- Tidy the repository.\n\n## Critical context\n- file3.g
 // reaches that far.
 func summarized(lane *pipelinetest.Lane, turns int, text string) {
 	lane.Prepare = func(exchange *pipeline.Exchange) {
-		if len(exchange.Turns) > turns {
-			covers := exchange.Turns[turns-1].To
-			exchange.Summary = &session.Summary{Covers: covers, Chain: exchange.Chain[covers], Text: text}
+		if len(exchange.Conversation.Turns) > turns {
+			covers := exchange.Conversation.Turns[turns-1].To
+			exchange.Lane.Summary = &session.Summary{Covers: covers, Chain: exchange.Conversation.Chain[covers], Text: text}
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestAnyPromptWithASummaryIsLegalAndStable(t *testing.T) {
 			last = check(t, r, lane, double, body, last)
 		}
 		exchange, _ := lane.Send(t, generated.Body(generated.Steps()-1))
-		if projection := exchange.Projection; projection != nil {
+		if projection := exchange.Lane.Projection; projection != nil {
 			for _, part := range projection.Parts {
 				used += bytes.Count(part.Raw, []byte("[CONTEXT SUMMARY]\\n"))
 			}

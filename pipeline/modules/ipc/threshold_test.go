@@ -61,7 +61,7 @@ func TestPromptThatIsJustAsLargeAsALimitIsWithinIt(t *testing.T) {
 			exchange := u.send(t, test.pause, c)
 			got := ""
 			if u.Epochs > 0 {
-				got = exchange.Projection.Reason
+				got = exchange.Lane.Projection.Reason
 			}
 			if got != test.want {
 				t.Errorf("%d of %d tokens: an epoch for %q, want %q: %+v", size, test.limit, got, test.want, exchange.Report)
@@ -75,7 +75,7 @@ func TestPromptThatIsJustAsLargeAsALimitIsWithinIt(t *testing.T) {
 func TestPinAtTheEdgeOfATurnKeepsThisTurnOnly(t *testing.T) {
 	t.Parallel()
 	c := longTalk(30)
-	turns := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], c.body(), pipelinetest.Options{Counter: newCounter(t)}).Turns
+	turns := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], c.body(), pipelinetest.Options{Counter: newCounter(t)}).Conversation.Turns
 	third, fifth := turns[3], turns[5]
 	block := func(message int) session.Insert {
 		return session.Insert{Number: 1, Module: "compaction-bridge", Message: message, Text: "note", Tokens: 5}
@@ -115,11 +115,11 @@ func TestNewerOfTwoProviderCompactionsIsTheBoundary(t *testing.T) {
 	}
 	lane := newLane(t, 5_000, small)
 	exchange, _ := lane.Send(t, c.body())
-	if exchange.Projection == nil {
+	if exchange.Lane.Projection == nil {
 		t.Fatalf("no epoch: %+v", exchange.Report)
 	}
 	folded := false
-	for _, part := range exchange.Projection.Parts {
+	for _, part := range exchange.Lane.Projection.Parts {
 		if part.Raw != nil && part.From < kept {
 			t.Errorf("messages %d to %d are changed, the boundary is message %d", part.From, part.To, kept-1)
 		}
@@ -143,7 +143,7 @@ func TestSecondEpochWaitsForTheArchive(t *testing.T) {
 		return nil
 	}
 	c := longTalk(36)
-	if exchange := u.send(t, 0, c); exchange.Projection == nil || asked != 1 {
+	if exchange := u.send(t, 0, c); exchange.Lane.Projection == nil || asked != 1 {
 		t.Fatalf("asked %d times: %+v", asked, exchange.Report)
 	}
 	for i := range 20 {
@@ -155,8 +155,8 @@ func TestSecondEpochWaitsForTheArchive(t *testing.T) {
 		number int
 	}{{time.Minute, 2, 1}, {30*time.Second - 1, 2, 1}, {1, 3, 2}} {
 		exchange := u.send(t, test.after, c.run("true", "ok"))
-		if asked != test.asked || exchange.Projection.Number != test.number {
-			t.Errorf("%s later: asked %d times, projection %d; want %d and %d: %+v", test.after, asked, exchange.Projection.Number, test.asked, test.number, exchange.Report)
+		if asked != test.asked || exchange.Lane.Projection.Number != test.number {
+			t.Errorf("%s later: asked %d times, projection %d; want %d and %d: %+v", test.after, asked, exchange.Lane.Projection.Number, test.asked, test.number, exchange.Report)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestEpochThatMissesItsTargetIsNotInVain(t *testing.T) {
 	u.Prepare = func(exchange *pipeline.Exchange) {
 		prepare(exchange)
 		for i := range 15 { // the newest of them take more than the target
-			exchange.Pins = append(exchange.Pins, exchange.Turns[2+i].From)
+			exchange.Lane.Pins = append(exchange.Lane.Pins, exchange.Conversation.Turns[2+i].From)
 		}
 	}
 	exchange := u.send(t, 0, c)
@@ -229,8 +229,8 @@ func TestTurnsAtL2AreLeftOutAndCounted(t *testing.T) {
 	if counts["archive_from"] != 1 || counts["dropped"] < 40 || counts["archive_to"] < 40 {
 		t.Errorf("counts %v", counts)
 	}
-	if exchange.Report.After > exchange.Limit {
-		t.Errorf("%d of %d tokens", exchange.Report.After, exchange.Limit)
+	if exchange.Report.After > exchange.Limits.Limit {
+		t.Errorf("%d of %d tokens", exchange.Report.After, exchange.Limits.Limit)
 	}
 	lacks(t, sealed, "cat file5.go")
 	holds(t, sealed, "cat file78.go", "file79 ")

@@ -49,7 +49,7 @@ func TestAPromptAboveItsTargetGoesDownToItsGoal(t *testing.T) {
 	if report.Compression != pipeline.Epoch || report.After > 16_000 || report.After < 8_000 {
 		t.Errorf("%s: %d of %d", report.Compression, report.After, report.Limit)
 	}
-	if got := exchange.Size(exchange.Projection); got != report.After {
+	if got := exchange.Size(exchange.Lane.Projection); got != report.After {
 		t.Errorf("reported %d, sized %d", report.After, got)
 	}
 	wants(t, exchange, "started", "target")
@@ -104,7 +104,7 @@ func TestAnUnknownModelIsLeftAlone(t *testing.T) {
 
 	exchange, _ := epoch(t, longTalk(40).body(), 0)
 
-	if exchange.Projection != nil || exchange.Report.Compression != pipeline.None {
+	if exchange.Lane.Projection != nil || exchange.Report.Compression != pipeline.None {
 		t.Errorf("report: %+v", exchange.Report)
 	}
 	wants(t, exchange, "skipped", "unknown_model")
@@ -128,13 +128,13 @@ func TestCompressionCanBeTurnedOff(t *testing.T) {
 
 	exchange, _ := epoch(t, longTalk(40).body(), 30_000, func(c *ipc.Config) { c.DeepestLevel = 0 })
 	wants(t, exchange, "skipped", "deepest_level")
-	if exchange.Projection != nil {
+	if exchange.Lane.Projection != nil {
 		t.Error("there is a projection")
 	}
 
 	exchange, _ = epoch(t, longTalk(40).body(), 30_000, func(c *ipc.Config) { c.ArchiveToBlob = false })
 	wants(t, exchange, "skipped", "archive_off")
-	if exchange.Projection != nil {
+	if exchange.Lane.Projection != nil {
 		t.Error("there is a projection without an archive")
 	}
 }
@@ -303,7 +303,7 @@ func TestTheNewestTurnsAndTokensStayAsTheyAre(t *testing.T) {
 
 	c := longTalk(60)
 	exchange, _ := epoch(t, c.body(), 70_000)
-	if tail := len(exchange.Digests) - exchange.Projection.Covers; tail < 2*8 { // half the goal in turns of 1,000
+	if tail := len(exchange.Conversation.Digests) - exchange.Lane.Projection.Covers; tail < 2*8 { // half the goal in turns of 1,000
 		t.Errorf("kept %d messages", tail)
 	}
 }
@@ -317,7 +317,7 @@ func TestWithoutTheArchiveTheOriginalGoesOut(t *testing.T) {
 	body := longTalk(36).body()
 	exchange, sealed := send(t, lane, body)
 
-	if !bytes.Equal(body, sealed) || exchange.Projection != nil {
+	if !bytes.Equal(body, sealed) || exchange.Lane.Projection != nil {
 		t.Error("the prompt was shortened although its originals are not durable")
 	}
 	wants(t, exchange, "failed", "archive originals: connection refused")
@@ -440,12 +440,12 @@ func TestNothingGrows(t *testing.T) {
 	}
 	exchange, sealed := epoch(t, c.body(), 6_500, func(config *ipc.Config) { config.DeepestLevel = 1; config.PreserveTokens = 0 })
 
-	if exchange.Report.Compression == pipeline.None || exchange.Projection == nil {
+	if exchange.Report.Compression == pipeline.None || exchange.Lane.Projection == nil {
 		t.Fatalf("report: %+v", exchange.Report)
 	}
-	for _, part := range exchange.Projection.Parts {
+	for _, part := range exchange.Lane.Projection.Parts {
 		original := 0
-		for _, digest := range exchange.Digests[part.From:part.To] {
+		for _, digest := range exchange.Conversation.Digests[part.From:part.To] {
 			original += digest.Tokens
 		}
 		if part.Tokens > original {
@@ -464,7 +464,7 @@ func TestAReportedSizeCountsMoreThanTheEstimate(t *testing.T) {
 	body := longTalk(20).body() // about 20,000 o200k tokens
 	lane := newLane(t, 40_000)
 	exchange := pipelinetest.NewExchange(t, anthropic.New(), body, pipelinetest.Options{Counter: counter})
-	lane.Options.Anchor = session.Anchor{Position: len(exchange.Digests), Fixed: exchange.Fixed, Tokens: 36_000}
+	lane.Options.Anchor = session.Anchor{Position: len(exchange.Conversation.Digests), Fixed: exchange.Limits.Fixed, Tokens: 36_000}
 
 	after, _ := send(t, lane, body)
 

@@ -94,7 +94,7 @@ func TestReportedSizeIsAsGoodAsAFactor(t *testing.T) {
 	calibrated, reported := newLane(t, 24_000, small), newLane(t, 24_000, small)
 	calibrated.Options.Factor = 1.5
 	whole, want := send(t, calibrated, c.body())
-	reported.Options.Anchor = session.Anchor{Position: len(c.messages), Fixed: whole.Fixed, Tokens: whole.Report.Before}
+	reported.Options.Anchor = session.Anchor{Position: len(c.messages), Fixed: whole.Limits.Fixed, Tokens: whole.Report.Before}
 	exchange, got := send(t, reported, c.body())
 	if whole.Report.Compression != pipeline.Epoch || !bytes.Equal(got, want) {
 		t.Errorf("levels %v, want %v: %+v", exchange.Report.Levels, whole.Report.Levels, exchange.Report)

@@ -27,7 +27,7 @@ const (
 func unreachable(draft *pipeline.Draft, size int) {
 	draft.Report.Compression = pipeline.Unreachable
 	reason, counts := obstacle(&draft.View, size)
-	counts["size"], counts["limit"] = size, draft.Limit
+	counts["size"], counts["limit"] = size, draft.Limits.Limit
 	if narrowed := narrowedBy(&draft.View, size); narrowed != "" {
 		reason = narrowed
 	}
@@ -41,9 +41,9 @@ func narrowedBy(exchange *pipeline.View, size int) string {
 	config := configOf(exchange)
 	fits := func(limit int) bool { return float64(size) <= config.TargetUtilization*float64(limit) }
 	switch own := config.ContextWindow.Tokens(); {
-	case own > 0 && own == exchange.Limit && (exchange.Takes == 0 || fits(exchange.Takes)):
+	case own > 0 && own == exchange.Limits.Limit && (exchange.Limits.Takes == 0 || fits(exchange.Limits.Takes)):
 		return heldByWindow
-	case exchange.Limit == exchange.Takes && exchange.Takes < exchange.Model.InputLimit(0)*3/4 && fits(exchange.Model.InputLimit(0)):
+	case exchange.Limits.Limit == exchange.Limits.Takes && exchange.Limits.Takes < exchange.Model.InputLimit(0)*3/4 && fits(exchange.Model.InputLimit(0)):
 		return heldByReserve
 	}
 	return ""
@@ -53,7 +53,7 @@ func narrowedBy(exchange *pipeline.View, size int) string {
 // tokens each obstacle takes.
 func obstacle(exchange *pipeline.View, size int) (reason string, tokens map[string]int) {
 	p := newPlanner(exchange, nil, nil, size, byTheRules) // no counting
-	tokens = map[string]int{heldByFixed: exchange.Fixed}
+	tokens = map[string]int{heldByFixed: exchange.Limits.Fixed}
 	if err := p.protection.findKept(); err != nil {
 		return "unreadable_message", tokens
 	}

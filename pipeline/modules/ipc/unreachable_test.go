@@ -63,8 +63,8 @@ func TestPromptThatWouldNotFitLiftsProtections(t *testing.T) {
 		exchange, sealed := lane.Send(t, test.talk.body())
 
 		wants(t, exchange, "protection_lifted", test.reason)
-		if exchange.Report.After > exchange.Limit {
-			t.Errorf("%s: %d of %d tokens: %s", test.reason, exchange.Report.After, exchange.Limit, abridged(sealed))
+		if exchange.Report.After > exchange.Limits.Limit {
+			t.Errorf("%s: %d of %d tokens: %s", test.reason, exchange.Report.After, exchange.Limits.Limit, abridged(sealed))
 		}
 	}
 }

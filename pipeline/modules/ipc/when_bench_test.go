@@ -22,21 +22,21 @@ func cold(b *testing.B, planned bool) {
 	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 330_000, Known: map[string]conversation.Digest{}}
 	module := ipc.New(counter.Message)
 	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
-	last.NextProjection = 1
+	last.Lane.NextProjection = 1
 	plan, err := module.Plan(b.Context(), &last.View)
 	if err != nil {
 		b.Fatal(err)
 	}
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-1), options)
-	exchange.NextProjection, exchange.Now = 1, noon()
-	exchange.Heat = session.CacheState{At: noon().Add(-time.Hour), TTL: session.ShortTTL, Model: exchange.Request.Model}
+	exchange.Lane.NextProjection, exchange.Lane.Now = 1, noon()
+	exchange.Lane.Heat = session.CacheState{At: noon().Add(-time.Hour), TTL: session.ShortTTL, Model: exchange.Request.Model}
 	if planned {
-		exchange.Plan = plan
+		exchange.Lane.Plan = plan
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		exchange.Projection, exchange.Report = nil, pipeline.Report{}
-		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Projection == nil {
+		exchange.Lane.Projection, exchange.Report = nil, pipeline.Report{}
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Lane.Projection == nil {
 			b.Fatalf("%+v, %v", exchange.Report, err)
 		}
 	}

@@ -57,7 +57,7 @@ func newUsed(t testing.TB, limit int, change ...func(*ipc.Config)) *used {
 	u.codec = &countingCodec{Codec: u.Codec}
 	u.Codec = u.codec
 	u.Prepare = func(exchange *pipeline.Exchange) {
-		exchange.Now, exchange.Heat, exchange.Attempts, exchange.Plan = u.now, u.heat, u.attempts, u.plan
+		exchange.Lane.Now, exchange.Lane.Heat, exchange.Lane.Attempts, exchange.Lane.Plan = u.now, u.heat, u.attempts, u.plan
 		exchange.Model.Price = sonnet()
 		keeper := exchange.Committer.(pipelinetest.Committer)
 		keeper.OnTried = func(attempts session.Attempts) { u.attempts = attempts }
@@ -73,10 +73,10 @@ func (u *used) send(t testing.TB, after time.Duration, c *talk) *pipeline.Exchan
 	u.now = u.now.Add(after)
 	exchange, _ := u.Send(t, c.body())
 	number := 0
-	if exchange.Projection != nil {
-		number = exchange.Projection.Number
+	if exchange.Lane.Projection != nil {
+		number = exchange.Lane.Projection.Number
 	}
-	u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Projection: number, Position: len(exchange.Digests), Model: exchange.Request.Model}
+	u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Projection: number, Position: len(exchange.Conversation.Digests), Model: exchange.Request.Model}
 	u.plan = nil
 	return exchange
 }
@@ -102,8 +102,8 @@ func TestAColdCacheIsTheMomentForAnEpoch(t *testing.T) {
 		t.Fatalf("cold: %+v", report)
 	}
 	wants(t, exchange, "completed", session.ReasonIdle)
-	if exchange.Projection.Reason != session.ReasonIdle {
-		t.Errorf("reason %q", exchange.Projection.Reason)
+	if exchange.Lane.Projection.Reason != session.ReasonIdle {
+		t.Errorf("reason %q", exchange.Lane.Projection.Reason)
 	}
 	if net := event(t, exchange, "completed").Counts["predicted_net_microusd"]; net <= 0 {
 		t.Errorf("an epoch on a cold cache is to cost %d", -net)
@@ -185,7 +185,7 @@ func TestAnEpochThatCostsMoreThanItBringsWaits(t *testing.T) {
 	exchange := u.send(t, time.Minute, c.run("true", "ok"))
 
 	skipped := event(t, exchange, "skipped")
-	if skipped.Reason != "cost_gate" || exchange.Projection != nil {
+	if skipped.Reason != "cost_gate" || exchange.Lane.Projection != nil {
 		t.Fatalf("report: %+v", exchange.Report)
 	}
 	for _, name := range []string{"freed", "rewritten", "requests"} {
@@ -391,14 +391,14 @@ func TestFailuresOutsideTheLaneAreNotCounted(t *testing.T) {
 	u.Options.Commit = func(context.Context, session.Projection) error { return fmt.Errorf("commit: %w", session.ErrWarm) }
 	exchange = u.send(t, 6*time.Minute, longTalk(26))
 	wants(t, exchange, "skipped", "warm_elsewhere")
-	if u.attempts != (session.Attempts{}) || exchange.Projection != nil {
+	if u.attempts != (session.Attempts{}) || exchange.Lane.Projection != nil {
 		t.Errorf("attempts: %+v", u.attempts)
 	}
 
 	u.Options.Commit = func(context.Context, session.Projection) error { return fmt.Errorf("commit: %w", session.ErrPinned) }
 	exchange = u.send(t, 0, longTalk(33))
 	wants(t, exchange, "skipped", "session_pinned")
-	if u.attempts != (session.Attempts{}) || exchange.Projection != nil {
+	if u.attempts != (session.Attempts{}) || exchange.Lane.Projection != nil {
 		t.Errorf("attempts: %+v", u.attempts)
 	}
 }

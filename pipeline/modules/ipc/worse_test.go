@@ -32,7 +32,7 @@ func TestEpochIsNeverLargerThanTheOriginal(t *testing.T) {
 			plain, _ := newLane(t, 0, small).Send(t, c.body())
 			lane.Options.Limit = plain.Original() + test.inserted - 100
 			exchange, _ := lane.Send(t, c.body())
-			if made := exchange.Projection != nil; made != test.made {
+			if made := exchange.Lane.Projection != nil; made != test.made {
 				t.Errorf("an epoch is made: %t, want %t: %+v", made, test.made, exchange.Report)
 			}
 			if !test.made {

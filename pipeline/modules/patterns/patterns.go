@@ -35,7 +35,7 @@ func (*Module) Name() string { return Name }
 // Process puts the patterns into the prompt that are relevant to its new messages and not in the
 // lane yet.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	if m.cache == nil || exchange.Finalized || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
+	if m.cache == nil || exchange.Lane.Finalized || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	known := m.cache.of(ctx, exchange.Scope.Workspace)
@@ -45,7 +45,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	lane := given(exchange)
 	room := configOf(exchange).MaxInjected - len(lane)
 	from := newFrom(exchange)
-	if room <= 0 || from == len(exchange.Digests) {
+	if room <= 0 || from == len(exchange.Conversation.Digests) {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	added, err := read(exchange, from)
@@ -83,8 +83,8 @@ func given(exchange *pipeline.View) []string {
 
 // newFrom returns the index of the first message after the newest answer.
 func newFrom(exchange *pipeline.View) int {
-	from := len(exchange.Digests)
-	for from > 0 && exchange.Digests[from-1].Role != conversation.Assistant {
+	from := len(exchange.Conversation.Digests)
+	for from > 0 && exchange.Conversation.Digests[from-1].Role != conversation.Assistant {
 		from--
 	}
 	return from
@@ -100,11 +100,11 @@ type newText struct {
 func read(exchange *pipeline.View, from int) (newText, error) {
 	var found newText
 	var typed strings.Builder
-	for i := from; i < len(exchange.Digests); i++ {
-		if !exchange.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
+	for i := from; i < len(exchange.Conversation.Digests); i++ {
+		if !exchange.Conversation.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
 			continue
 		}
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return newText{}, err
 		}
@@ -147,7 +147,7 @@ func choose(exchange *pipeline.View, known *index, found newText, from int) ([]*
 // isFirst reports whether no person has typed anything before message from.
 func isFirst(exchange *pipeline.View, from int) (bool, error) {
 	var early []int
-	for i, digest := range exchange.Digests[:from] {
+	for i, digest := range exchange.Conversation.Digests[:from] {
 		if digest.Flags.Has(conversation.HasTyped) {
 			early = append(early, i)
 		}
@@ -156,7 +156,7 @@ func isFirst(exchange *pipeline.View, from int) (bool, error) {
 		}
 	}
 	for _, i := range early {
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return false, err
 		}
@@ -196,12 +196,12 @@ func instructionsOf(exchange *pipeline.View) (string, error) {
 		add(plain.Replace(string(part)))
 	}
 	from := newFrom(exchange)
-	for i, digest := range exchange.Digests {
-		leads := len(exchange.Turns) > 0 && i < exchange.Turns[0].To
+	for i, digest := range exchange.Conversation.Digests {
+		leads := len(exchange.Conversation.Turns) > 0 && i < exchange.Conversation.Turns[0].To
 		if digest.Role != conversation.System && (digest.Role != conversation.User || i < from && !leads) {
 			continue
 		}
-		message, err := exchange.Message(i)
+		message, err := exchange.Conversation.Message(i)
 		if err != nil {
 			return "", err
 		}

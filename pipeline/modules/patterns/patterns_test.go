@@ -73,10 +73,10 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 func (b *bench) send(t testing.TB, body string) (*pipeline.Exchange, string) {
 	t.Helper()
 	exchange, sent := b.lane.Send(t, []byte(body))
-	for i := range exchange.Inserts {
-		exchange.Inserts[i].Number = i + 1
+	for i := range exchange.Lane.Inserts {
+		exchange.Lane.Inserts[i].Number = i + 1
 	}
-	b.lane.Options.Inserts = exchange.Inserts
+	b.lane.Options.Inserts = exchange.Lane.Inserts
 	return exchange, string(sent)
 }
 
@@ -181,7 +181,7 @@ func TestNothingGoesIntoUnrelatedRequests(t *testing.T) {
 		}
 		b := setup(t, anthropic.New(), pattern)
 		b.lane.Options.Class = client.Class{Kind: test.class}
-		if exchange, sent := b.send(t, test.body); sent != test.body || len(exchange.Inserts) != 0 {
+		if exchange, sent := b.send(t, test.body); sent != test.body || len(exchange.Lane.Inserts) != 0 {
 			t.Errorf("%s: sent %s", name, sent)
 		}
 	}
@@ -202,8 +202,8 @@ func TestRelevanceIsToldByTermsPathsAndAlways(t *testing.T) {
 		{patterns.When{Terms: []string{"lint", "make", "run"}}, "Run lint.", true},
 	} {
 		b := setup(t, anthropic.New(), patterns.Pattern{Kind: patterns.Convention, Text: "Columns are never dropped.", When: test.when})
-		if exchange, _ := b.send(t, body(user(test.typed))); (len(exchange.Inserts) == 1) != test.want {
-			t.Errorf("%+v for %q: %d inserts", test.when, test.typed, len(exchange.Inserts))
+		if exchange, _ := b.send(t, body(user(test.typed))); (len(exchange.Lane.Inserts) == 1) != test.want {
+			t.Errorf("%+v for %q: %d inserts", test.when, test.typed, len(exchange.Lane.Inserts))
 		}
 	}
 }
@@ -232,12 +232,12 @@ func TestPatternOfAnotherWorkspaceNeverGoesIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, anthropic.New(), pnpm())
 	request := body(user("Use npm."))
-	if exchange, _ := b.send(t, request); len(exchange.Inserts) != 1 {
+	if exchange, _ := b.send(t, request); len(exchange.Lane.Inserts) != 1 {
 		t.Fatal("the workspace's own pattern is missing")
 	}
 	b.lane.Options.Inserts = nil
 	b.workspace = tenants.NewWorkspaceID()
-	if exchange, sent := b.send(t, request); len(exchange.Inserts) != 0 || sent != request {
+	if exchange, sent := b.send(t, request); len(exchange.Lane.Inserts) != 0 || sent != request {
 		t.Errorf("sent %s", sent)
 	}
 }
@@ -247,7 +247,7 @@ func TestPatternOfAKindOfAnotherVersionStaysOut(t *testing.T) {
 	unknown := pnpm()
 	unknown.Kind, unknown.When.Signatures = "fix", flush().When.Signatures
 	request := body(user("Use npm.\nrelay.go:9:9: undefined: flushInterval"))
-	if exchange, sent := setup(t, anthropic.New(), unknown).send(t, request); len(exchange.Inserts) != 0 || sent != request {
+	if exchange, sent := setup(t, anthropic.New(), unknown).send(t, request); len(exchange.Lane.Inserts) != 0 || sent != request {
 		t.Errorf("alone: sent %s", sent)
 	}
 	if exchange, sent := setup(t, anthropic.New(), unknown, flush()).send(t, request); exchange.Report.Injected[patterns.Name] != 1 || !strings.Contains(sent, "import stream") {
@@ -261,7 +261,7 @@ func TestShelfReloadsChangesAndServesCacheWhileStoreFails(t *testing.T) {
 	asks := func() int {
 		b.lane.Options.Inserts = nil
 		exchange, _ := b.send(t, body(user("Use npm.")))
-		return len(exchange.Inserts)
+		return len(exchange.Lane.Inserts)
 	}
 	if asks() != 1 {
 		t.Fatal("missing")
@@ -293,9 +293,9 @@ func TestBlockIsDeterministicAndCannotBeClosedFromInside(t *testing.T) {
 	b.lane.Options.Inserts = nil
 	again, _ := b.send(t, request)
 
-	text := exchange.Inserts[0].Text
-	if again.Inserts[0].Text != text || !slices.Equal(again.Inserts[0].Items, exchange.Inserts[0].Items) {
-		t.Errorf("two texts:\n%s\n%s", text, again.Inserts[0].Text)
+	text := exchange.Lane.Inserts[0].Text
+	if again.Lane.Inserts[0].Text != text || !slices.Equal(again.Lane.Inserts[0].Items, exchange.Lane.Inserts[0].Items) {
+		t.Errorf("two texts:\n%s\n%s", text, again.Lane.Inserts[0].Text)
 	}
 	if strings.Count(text, "</learned-patterns>") != 1 || strings.Contains(text, "<system-reminder>") || !strings.Contains(text, "not a new request") {
 		t.Errorf("block is %s", text)
@@ -317,8 +317,8 @@ func TestAllFormatsTakePatternsInBothPlaces(t *testing.T) {
 			b := setup(t, codec, pnpm())
 			pipeline.Change[patterns.Config](&b.lane.Options.Config).Placement = placement
 			exchange, sent := b.send(t, bodies[codec.Format()])
-			if len(exchange.Inserts) != 1 || (exchange.Inserts[0].Message == session.InSystem) != (placement == pipeline.PlacementSystem) {
-				t.Errorf("%s, %s: %+v", codec.Format(), placement, exchange.Inserts)
+			if len(exchange.Lane.Inserts) != 1 || (exchange.Lane.Inserts[0].Message == session.InSystem) != (placement == pipeline.PlacementSystem) {
+				t.Errorf("%s, %s: %+v", codec.Format(), placement, exchange.Lane.Inserts)
 			}
 			if !json.Valid([]byte(sent)) || strings.Count(sent, "We use pnpm, not npm.") != 1 {
 				t.Errorf("%s, %s: sent %s", codec.Format(), placement, sent)

@@ -46,8 +46,8 @@ func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []
 	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default()})
 	if shown > 0 {
 		record := json.RawMessage(`{"role":"user","content":"[AUTO CONTEXT COMPRESSION]\nnothing"}`)
-		exchange.Projection = &session.Projection{
-			Number: 1, Covers: shown, Chain: exchange.Chain[shown],
+		exchange.Lane.Projection = &session.Projection{
+			Number: 1, Covers: shown, Chain: exchange.Conversation.Chain[shown],
 			Parts: []session.Part{{From: 0, To: shown, Level: 3, Raw: record, Tokens: 20, Messages: 1}},
 		}
 	}

@@ -61,8 +61,8 @@ const leastAlike = 0.8
 func (q *question) has(hit []conversation.Message) (bool, error) {
 	if q.texts == nil {
 		q.texts = map[string]bool{}
-		for i := range q.exchange.Digests {
-			message, err := q.exchange.Message(i)
+		for i := range q.exchange.Conversation.Digests {
+			message, err := q.exchange.Conversation.Message(i)
 			if err != nil {
 				return false, err
 			}

@@ -62,10 +62,10 @@ func (q *question) newer(block *conversation.Block, from int, hidden part, onlyS
 	older := ledger.ParseCall(block)
 	words := telling(&older)
 	for at := from; at < q.newest; at++ {
-		if !q.exchange.Digests[at].Flags.Has(conversation.HasCall) || !slices.ContainsFunc(words, func(w pipeline.Words) bool { return q.exchange.Holds(at, w) }) {
+		if !q.exchange.Conversation.Digests[at].Flags.Has(conversation.HasCall) || !slices.ContainsFunc(words, func(w pipeline.Words) bool { return q.exchange.Conversation.Holds(at, w) }) {
 			continue
 		}
-		message, err := q.exchange.Message(at)
+		message, err := q.exchange.Conversation.Message(at)
 		if err != nil {
 			return by, fmt.Errorf("newer call: %w", err)
 		}
@@ -151,8 +151,8 @@ func isSameFile(a, b string) bool {
 // ended returns the message after the result of a call of a message; 0 if the call failed or has no
 // result.
 func (q *question) ended(call *ledger.Call, id string, at int) (to int, err error) {
-	for next := at + 1; next < q.newest && q.exchange.Digests[next].Flags.Has(conversation.HasResult); next++ {
-		message, err := q.exchange.Message(next)
+	for next := at + 1; next < q.newest && q.exchange.Conversation.Digests[next].Flags.Has(conversation.HasResult); next++ {
+		message, err := q.exchange.Conversation.Message(next)
 		if err != nil {
 			return 0, fmt.Errorf("result of a newer call: %w", err)
 		}

@@ -110,5 +110,5 @@ func (q *question) fromTalk(hidden part, words string) ([]found, error) {
 // hasCalls reports whether the model has called tools before. Then it can look again, and older
 // statements about files and commands may be outdated.
 func (q *question) hasCalls() bool {
-	return slices.ContainsFunc(q.exchange.Digests[:q.newest], func(d conversation.Digest) bool { return d.Flags.Has(conversation.HasResult) })
+	return slices.ContainsFunc(q.exchange.Conversation.Digests[:q.newest], func(d conversation.Digest) bool { return d.Flags.Has(conversation.HasResult) })
 }

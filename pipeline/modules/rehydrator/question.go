@@ -48,7 +48,7 @@ const runTurns = 8
 // hidden returns the messages that the prompt does not show unchanged.
 func (q *question) hidden() part {
 	hidden := part{question: q, messages: make([]bool, q.newest)}
-	projection := q.exchange.Projection
+	projection := q.exchange.Lane.Projection
 	if projection == nil {
 		return hidden
 	}
@@ -78,7 +78,7 @@ func (p *part) holding(names []string) part {
 		quoted[i] = pipeline.Quote(name)
 	}
 	for i, isOwn := range p.messages {
-		if isOwn && slices.ContainsFunc(quoted, func(name pipeline.Words) bool { return p.question.exchange.Holds(i, name) }) {
+		if isOwn && slices.ContainsFunc(quoted, func(name pipeline.Words) bool { return p.question.exchange.Conversation.Holds(i, name) }) {
 			kept.add(i)
 		}
 	}
@@ -98,7 +98,7 @@ const namesShare = 0.2
 func (p *part) holders(quoted pipeline.Words, own bool, most int) int {
 	holders := 0
 	for i, isOwn := range slices.Backward(p.messages) { // people mostly refer to recent messages
-		if isOwn == own && p.question.exchange.Holds(i, quoted) {
+		if isOwn == own && p.question.exchange.Conversation.Holds(i, quoted) {
 			if holders++; holders == most {
 				break
 			}
@@ -205,7 +205,7 @@ func (q *question) back(match *search.Match) (found, error) {
 // isBack reports whether a document came back before and is still in the prompt.
 func (q *question) isBack(item string) bool {
 	for _, insert := range q.exchange.Injected(Name) {
-		if insert.Stands(q.exchange.Projection) && slices.Contains(insert.Items, item) {
+		if insert.Stands(q.exchange.Lane.Projection) && slices.Contains(insert.Items, item) {
 			return true
 		}
 	}
@@ -220,7 +220,7 @@ func (q *question) quoting() func(string) pipeline.Words {
 		return pipeline.Quote
 	}
 	letter, _ := utf8.DecodeRuneInString(q.typed[other:])
-	if q.exchange.Holds(q.newest, pipeline.Quote(string(letter))) {
+	if q.exchange.Conversation.Holds(q.newest, pipeline.Quote(string(letter))) {
 		return pipeline.Quote
 	}
 	return pipeline.QuoteASCII
@@ -236,7 +236,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 		turn   int
 		weight float64
 	}
-	turns := q.exchange.Turns
+	turns := q.exchange.Conversation.Turns
 	holds := make([][]bool, len(turns)) // by turn and term
 	quoted, quote := make([]pipeline.Words, len(asked.Wanted)), q.quoting()
 	having := make([]int, len(asked.Wanted))
@@ -246,7 +246,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 		}
 	}
 	err := cores.Each(len(turns), runTurns, func(t int) error {
-		holds[t] = q.exchange.HoldsLower(turns[t].From, min(turns[t].To, q.newest), quoted)
+		holds[t] = q.exchange.Conversation.HoldsLower(turns[t].From, min(turns[t].To, q.newest), quoted)
 		return nil
 	})
 	if err != nil {
@@ -289,7 +289,7 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 func (q *question) read(from, to int) ([]conversation.Message, error) {
 	var messages []conversation.Message
 	for i := from; i < to; i++ {
-		message, err := q.exchange.Message(i)
+		message, err := q.exchange.Conversation.Message(i)
 		if err != nil {
 			return nil, fmt.Errorf("recover: %w", err)
 		}

@@ -42,10 +42,10 @@ type found struct {
 // Process implements pipeline.Module.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	at, isNew := newest(exchange)
-	if !isNew || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Finalized {
+	if !isNew || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Lane.Finalized {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
-	if exchange.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
+	if exchange.Lane.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
 		return nil, nil //nolint:nilnil // all there is stands in the prompt
 	}
 	typed, err := typedText(exchange, at)
@@ -57,7 +57,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		exchange: exchange, newest: at, typed: typed,
 		sentences: refers(typed, config.TriggerPhrases),
 	}
-	if exchange.Projection != nil || exchange.Class.Marker.Found() { // otherwise no name is searched for
+	if exchange.Lane.Projection != nil || exchange.Class.Marker.Found() { // otherwise no name is searched for
 		question.names = names(typed)
 	}
 	back, err := m.recover(ctx, &question)
@@ -76,8 +76,8 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 // newest returns the newest message of the user if a person typed in it and the
 // provider has not seen it.
 func newest(exchange *pipeline.View) (at int, isNew bool) {
-	for i := len(exchange.Digests) - 1; i >= exchange.LastLength(); i-- {
-		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
+	for i := len(exchange.Conversation.Digests) - 1; i >= exchange.LastLength(); i-- {
+		if digest := &exchange.Conversation.Digests[i]; digest.Role == conversation.User {
 			// Text next to results comes from the client: a skill that it loads, a notice.
 			return i, digest.Flags.Has(conversation.HasTyped) && !digest.Flags.Has(conversation.HasResult)
 		}
@@ -87,7 +87,7 @@ func newest(exchange *pipeline.View) (at int, isNew bool) {
 
 // typedText returns the text that a person typed in a message.
 func typedText(exchange *pipeline.View, at int) (string, error) {
-	message, err := exchange.Message(at)
+	message, err := exchange.Conversation.Message(at)
 	if err != nil {
 		return "", fmt.Errorf("newest message: %w", err)
 	}
@@ -175,8 +175,8 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 	if query.Text == "" || !bound(&query, scope, exchange) {
 		return recovery{}, nil
 	}
-	if !exchange.Now.IsZero() && config.SearchDepthDays > 0 {
-		query.Since = exchange.Now.Add(-time.Duration(config.SearchDepthDays) * 24 * time.Hour)
+	if !exchange.Lane.Now.IsZero() && config.SearchDepthDays > 0 {
+		query.Since = exchange.Lane.Now.Add(-time.Duration(config.SearchDepthDays) * 24 * time.Hour)
 	}
 	hits, err := m.archive.Search(ctx, exchange.Scope.Workspace, query)
 	if err != nil {
@@ -193,7 +193,7 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		if err != nil {
 			return recovery{}, fmt.Errorf("read a hit of the archive: %w", err)
 		}
-		if len(messages) == 0 || exchange.Has(&messages[0]) {
+		if len(messages) == 0 || exchange.Conversation.Has(&messages[0]) {
 			continue // the request's own
 		}
 		kept, _, err := question.current(&search.Document{}, messages, -len(messages), part{messages: make([]bool, question.newest)}, true)
@@ -209,7 +209,7 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		} else if known {
 			continue
 		}
-		back.found = append(back.found, found{pointer: where(hit, exchange.Session), item: item, messages: messages, score: hit.Score})
+		back.found = append(back.found, found{pointer: where(hit, exchange.Lane.Session), item: item, messages: messages, score: hit.Score})
 	}
 	return back, nil
 }
@@ -227,8 +227,8 @@ func bound(query *archive.Query, scope string, exchange *pipeline.View) bool {
 	case scope == pipeline.ScopeKey:
 		query.APIKey = exchange.Scope.APIKey
 	default:
-		query.Session, query.Lane = exchange.Session, exchange.Line
-		return exchange.Session != uuid.Nil
+		query.Session, query.Lane = exchange.Lane.Session, exchange.Lane.Line
+		return exchange.Lane.Session != uuid.Nil
 	}
 	query.EndUser = &exchange.Scope.EndUser
 	return true

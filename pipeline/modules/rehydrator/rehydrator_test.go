@@ -110,7 +110,7 @@ func TestATurnThatIsBackIsNotBroughtBackAgain(t *testing.T) {
 
 	next := append(talk(), said(conversation.User, "What did the migration test print earlier?"), said(conversation.Assistant, "It took 9.3s."))
 	exchange := compressed(t, newCounter(t), codec, bodyOf(t, next, "And what was the number of the migration that the migration test printed?"), len(talk())-5)
-	exchange.Inserts = inserts
+	exchange.Lane.Inserts = inserts
 	pipeline.NewChain(rehydrator.New(nil)).Process(t.Context(), withModules(exchange))
 	for _, insert := range exchange.Injected(rehydrator.Name)[1:] {
 		if slices.Contains(insert.Items, "#4–#5") {
@@ -142,7 +142,7 @@ func TestOnlyFreshTypedMessageBringsAnythingBack(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Exchange){
 		"seen": func(e *pipeline.Exchange) {
-			e.Heat = session.CacheState{At: time.Unix(1, 0), Position: len(e.Digests)}
+			e.Lane.Heat = session.CacheState{At: time.Unix(1, 0), Position: len(e.Conversation.Digests)}
 		},
 		"frozen": func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
 		"title":  func(e *pipeline.Exchange) { e.Class.Kind = client.Title },
@@ -168,7 +168,7 @@ func TestWhatComesBackStaysWhereItWasPut(t *testing.T) {
 	inserts[0].Number = 1
 	next := append(talk(), said(conversation.User, "What did the migration test print earlier?"), said(conversation.Assistant, "It took 9.3s."))
 	later := compressed(t, newCounter(t), codec, bodyOf(t, next, "Thanks, go on."), len(talk())-5)
-	later.Inserts = inserts
+	later.Lane.Inserts = inserts
 	process(t, later, nil)
 	if sent := bytes.TrimSuffix(first, []byte("]}")); !bytes.HasPrefix(pipelinetest.Seal(later), sent[:bytes.LastIndex(sent, []byte("rehydrated-context"))]) {
 		t.Errorf("the prompt changed:\n%s\n%s", first, pipelinetest.Seal(later))
@@ -211,7 +211,7 @@ func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 	} {
 		scope := test.scope
 		exchange := ask(t, "In the last session we decided on a retention, which one?")
-		exchange.Scope.APIKey, exchange.Session, exchange.Line, exchange.Now = key, session, line, now
+		exchange.Scope.APIKey, exchange.Lane.Session, exchange.Lane.Line, exchange.Lane.Now = key, session, line, now
 		exchange.Scope.EndUser, exchange.Scope.Project = alice, test.project
 		pipeline.Change[rehydrator.Config](&exchange.Config).Scope = scope
 		archived := &shelf{
@@ -239,7 +239,7 @@ func TestWhatTheRequestSaysIsNotInserted(t *testing.T) {
 		"a message in other case": said(conversation.User, strings.ToUpper(talk()[0].Blocks[0].Text)),
 	} {
 		exchange := ask(t, "In the last session we decided on a retention, which one?")
-		exchange.Session = uuid.New()
+		exchange.Lane.Session = uuid.New()
 		if text, items := process(t, exchange, &shelf{hits: []archive.Hit{{Session: uuid.New(), Score: 0.9}}, message: message}); text != "" {
 			t.Errorf("%s comes back: %q %s", name, items, text)
 		}
@@ -250,7 +250,7 @@ func TestWhatTheRequestSaysIsNotInserted(t *testing.T) {
 func TestABrokenArchiveLeavesThePromptAsItIs(t *testing.T) {
 	t.Parallel()
 	exchange := ask(t, "In the last session we decided on a retention, which one?")
-	exchange.Session = uuid.New()
+	exchange.Lane.Session = uuid.New()
 	before := pipelinetest.Seal(exchange)
 	pipeline.NewChain(rehydrator.New(&shelf{err: errors.New("down")})).Process(t.Context(), withModules(exchange))
 	if !bytes.Equal(before, pipelinetest.Seal(exchange)) || exchange.Report.Modules[0].Outcome != pipeline.Failed {
@@ -281,7 +281,7 @@ func bench(b *testing.B, typed string) {
 	module := rehydrator.New(nil)
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		exchange.Inserts = nil
+		exchange.Lane.Inserts = nil
 		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}

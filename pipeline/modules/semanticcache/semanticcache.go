@@ -26,7 +26,7 @@ func (*Module) Name() string { return Name }
 func (*Module) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	draft := exchange.Draft(Name)
 	draft.Report.Cache = pipeline.CacheOff
-	if exchange.Request.ReadOnly == "" && isSingle(exchange.Digests) {
+	if exchange.Request.ReadOnly == "" && isSingle(exchange.Conversation.Digests) {
 		draft.Report.Cache = pipeline.CacheMiss
 	}
 	return draft, nil

@@ -236,8 +236,8 @@ const format = 2
 // pack returns content in its file format. The messages follow one by one, because gob keeps a whole value in
 // memory while it writes it.
 func pack(held content) ([]byte, error) {
-	entries := held.Seen.Entries
-	held.Seen.Entries, held.Entries = nil, len(entries)
+	entries := held.Seen.Messages.Entries
+	held.Seen.Messages.Entries, held.Entries = nil, len(entries)
 	packed := bytes.NewBuffer([]byte{format})
 	encoder, err := zstd.NewWriter(packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -275,7 +275,7 @@ func unpack(packed []byte) (content, error) {
 		if err := values.Decode(&one); err != nil {
 			return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
 		}
-		held.Seen.Entries = append(held.Seen.Entries, one)
+		held.Seen.Messages.Entries = append(held.Seen.Messages.Entries, one)
 	}
 	for _, i := range held.Empty {
 		held.Projection.Parts[i].Raw = []byte{}

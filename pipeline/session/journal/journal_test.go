@@ -213,7 +213,7 @@ func TestOriginalsOfAnOvertakenEpochAreStored(t *testing.T) {
 		}
 		b.store.fails = refusal
 		b.Replay(t.Context())
-		if seen, _ := epoch(lane, 1); len(b.store.recorded) != 1 || !reflect.DeepEqual(b.store.recorded[0].Entries, seen.Entries) {
+		if seen, _ := epoch(lane, 1); len(b.store.recorded) != 1 || !reflect.DeepEqual(b.store.recorded[0].Messages.Entries, seen.Messages.Entries) {
 			t.Errorf("%v: recorded %+v", refusal, b.store.recorded)
 		}
 		if len(b.overtaken) != 1 || b.overtaken[0] != lane || len(b.files()) != 0 {

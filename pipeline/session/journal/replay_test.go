@@ -37,7 +37,7 @@ func (s *store) has(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.recorded, func(one session.Update) bool { return nameOf(one.Lane, one.Position) == name })
+	return slices.ContainsFunc(s.recorded, func(one session.Update) bool { return nameOf(one.Lane, one.Messages.Position) == name })
 }
 
 func nameOf(lane uuid.UUID, number int) string { return fmt.Sprintf("%d/%d", lane[0], number) }
@@ -60,7 +60,7 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 	epochs := map[string]string{}
 	for _, one := range []struct{ lane, number byte }{{1, 1}, {2, 1}, {1, 2}, {3, 1}} {
 		seen, projection := epoch(uuid.UUID{one.lane}, int(one.number))
-		seen.Position = int(one.number)
+		seen.Messages.Position = int(one.number)
 		if err := b.Commit(t.Context(), seen, projection); err != nil {
 			t.Fatal(err)
 		}

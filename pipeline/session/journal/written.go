@@ -66,9 +66,9 @@ func toWritten(held *content) written {
 			Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken,
 			Name: seen.Name, Source: seen.Source, Title: seen.Title, Client: seen.Client, Model: seen.Model,
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
-			Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer,
-			Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
-			NetMicroUSD: seen.NetMicroUSD, CostMicroUSD: seen.CostMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
+			Position: seen.Messages.Position, Head: seen.Messages.Head, Entries: seen.Messages.Entries, Links: seen.Messages.Links, Answer: seen.Messages.Answer,
+			Exchanges: seen.Increment.Exchanges, TokensBefore: seen.Increment.TokensBefore, TokensAfter: seen.Increment.TokensAfter,
+			NetMicroUSD: seen.Increment.NetMicroUSD, CostMicroUSD: seen.Increment.CostMicroUSD, Reach: seen.Increment.Reach, Continued: seen.Increment.Continued, Redacted: seen.Increment.Redacted,
 		},
 	}
 }

@@ -96,9 +96,9 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 		kind = append(kind, string(cmp.Or(one.Kind, session.Main)))
 		var head []byte
 		if one.HasHead() {
-			head = one.Head[:]
+			head = one.Messages.Head[:]
 		}
-		heads, positions, times = append(heads, head), append(positions, one.Position), append(times, one.At)
+		heads, positions, times = append(heads, head), append(positions, one.Messages.Position), append(times, one.At)
 	}
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return errors.Join(

@@ -73,7 +73,7 @@ func BenchmarkAnnounce(b *testing.B) {
 	c.say(`{"role":"user","content":"hi"}`)
 	for b.Loop() {
 		seen := c.update()
-		seen.Head[0]++
+		seen.Messages.Head[0]++
 		if err := store.Announce(b.Context(), seen.Scope.Workspace, []session.Update{seen}); err != nil {
 			b.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func BenchmarkStands(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := store.Stands(b.Context(), seen.Scope.Workspace, []conversation.Hash{seen.Head}); err != nil {
+		if _, err := store.Stands(b.Context(), seen.Scope.Workspace, []conversation.Hash{seen.Messages.Head}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,10 +17,10 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	workspace, now, owner := f.scope.Workspace, time.Now(), f.db.Owner(t)
-	even := func(update *session.Update) { update.NetMicroUSD = 0 }
+	even := func(update *session.Update) { update.Increment.NetMicroUSD = 0 }
 	plain := f.addSession(t, now, even)
-	loss := f.addSession(t, now, func(update *session.Update) { update.NetMicroUSD = -5 })
-	single := f.addSession(t, now, func(update *session.Update) { update.NetMicroUSD, update.Name = 0, "" })
+	loss := f.addSession(t, now, func(update *session.Update) { update.Increment.NetMicroUSD = -5 })
+	single := f.addSession(t, now, func(update *session.Update) { update.Increment.NetMicroUSD, update.Name = 0, "" })
 	compressed, bridged, failed := f.addSession(t, now, even), f.addSession(t, now, even), f.addSession(t, now, even)
 	for _, statement := range []string{
 		fmt.Sprintf("UPDATE sessions SET epochs = 1 WHERE id = '%s'", compressed.session),
@@ -90,7 +90,7 @@ func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
 	record := func(continued bool) session.Overview {
 		t.Helper()
 		seen := c.update()
-		seen.Name, seen.Continued = "", continued
+		seen.Name, seen.Increment.Continued = "", continued
 		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
@@ -101,12 +101,12 @@ func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
 		return detail.Overview
 	}
 	record(false)
-	if got := record(false); !got.Single || got.Exchanges != 2 {
-		t.Errorf("asked twice: single %v, %d requests", got.Single, got.Exchanges)
+	if got := record(false); !got.Single || got.Sums.Exchanges != 2 {
+		t.Errorf("asked twice: single %v, %d requests", got.Single, got.Sums.Exchanges)
 	}
 	c.say("an answer", "and on")
-	if got := record(true); got.Single || got.Exchanges != 3 {
-		t.Errorf("gone on with: single %v, %d requests", got.Single, got.Exchanges)
+	if got := record(true); got.Single || got.Sums.Exchanges != 3 {
+		t.Errorf("gone on with: single %v, %d requests", got.Single, got.Sums.Exchanges)
 	}
 	if got := record(false); got.Single {
 		t.Error("the first question again makes a conversation single calls")

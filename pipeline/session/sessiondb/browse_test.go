@@ -142,7 +142,7 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	if second.ID != c.lane || second.Parent != uuid.Nil || second.Position != 6 || second.Archived != 6 || second.Epochs != 1 {
 		t.Errorf("the second lane is %+v", second)
 	}
-	if detail.Epochs != 1 || detail.Format != "anthropic" || detail.APIKey != f.scope.APIKey || detail.Name != "run-1" {
+	if detail.Sums.Epochs != 1 || detail.Format != "anthropic" || detail.APIKey != f.scope.APIKey || detail.Name != "run-1" {
 		t.Errorf("the session is %+v", detail.Overview)
 	}
 	if newest, err := f.store.Browser().Projection(t.Context(), f.scope.Workspace, fork.lane); err != nil || newest.Number != 1 {
@@ -238,7 +238,7 @@ func TestAnnouncedSessionIsListedAsItsRecordWillName(t *testing.T) {
 		t.Fatalf("%+v: %v", page, err)
 	}
 	got := page.Sessions[0]
-	if got.ID != seen.Session || got.Title != seen.Title || got.Client != seen.Client || got.Model != seen.Model || got.Exchanges != 0 {
+	if got.ID != seen.Session || got.Title != seen.Title || got.Client != seen.Client || got.Model != seen.Model || got.Sums.Exchanges != 0 {
 		t.Errorf("before its first request is recorded it is %+v", got)
 	}
 }

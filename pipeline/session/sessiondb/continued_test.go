@@ -31,7 +31,7 @@ func TestCarriedOnLaneNamesItsParentAndSharesNothing(t *testing.T) {
 	if lane := detail.Lanes[0]; lane.Continues != from.session || lane.Parent != from.lane || lane.Archived != 2 {
 		t.Errorf("the lane is %+v, want 2 messages of its own and session %s", lane, from.session)
 	}
-	found, err := f.store.Find(t.Context(), f.scope.Workspace, []conversation.Hash{update.Head})
+	found, err := f.store.Find(t.Context(), f.scope.Workspace, []conversation.Hash{update.Messages.Head})
 	if err != nil || found.IsFork || found.Archived != 2 {
 		t.Errorf("found is %+v, %v: it is no fork", found, err)
 	}

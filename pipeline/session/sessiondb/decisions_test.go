@@ -22,9 +22,9 @@ func (c *client) spend(t *testing.T, projection int, net int64, change func(*ten
 	t.Helper()
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
-		ExchangeRequest: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey},
-		ExchangePrompt:  tenants.ExchangePrompt{Compression: "frozen", Projection: projection},
-		ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: net},
+		Request: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey},
+		Prompt:  tenants.ExchangePrompt{Compression: "frozen", Projection: projection},
+		Cost:    tenants.ExchangeCost{NetMicroUSD: net},
 	}
 	if change != nil {
 		change(&exchange)
@@ -35,14 +35,14 @@ func (c *client) spend(t *testing.T, projection int, net int64, change func(*ten
 }
 
 func predicted(net int64) func(*tenants.Exchange) {
-	return func(e *tenants.Exchange) { e.Compression, e.PredictedMicroUSD = "epoch", new(net) }
+	return func(e *tenants.Exchange) { e.Prompt.Compression, e.Cost.PredictedMicroUSD = "epoch", new(net) }
 }
 
 // atWorst is predicted with a report that says what the epoch comes to if no request follows.
 func atWorst(net, worst int) func(*tenants.Exchange) {
 	return func(e *tenants.Exchange) {
 		predicted(int64(net))(e)
-		e.Report = fmt.Appendf(nil, `{"events":[{"type":"started","counts":{"worst_net_microusd":7}},{"type":"completed","counts":{"worst_net_microusd":%d}}]}`, worst)
+		e.Prompt.Report = fmt.Appendf(nil, `{"events":[{"type":"started","counts":{"worst_net_microusd":7}},{"type":"completed","counts":{"worst_net_microusd":%d}}]}`, worst)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	worst := addSession(now.Add(-2*time.Hour), 0, -5_000) // by what was put back, without a compaction
 	many := addSession(now, 4, 0)
 	saved := addSession(now, 5, 5_000) // it compacted often and saved money by it
-	saved.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
+	saved.spend(t, 4, 0, func(e *tenants.Exchange) { e.Prompt.Compression = "truncated" })
 	lossy := saved.projection(6, 2)
 	lossy.Certificate = session.Certificate{{What: "plan", All: 1, InPrompt: 1}, {What: "orders", All: 3, InPrompt: 1, Missing: []int{0}}}
 	saved.commit(t, lossy)

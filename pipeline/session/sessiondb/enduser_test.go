@@ -37,9 +37,9 @@ func (f *fixture) recordFor(t *testing.T, user string, said ...string) (*client,
 	update := c.speaking(user)
 	exchange := tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: f.scope.Workspace, At: update.At,
-		ExchangeRequest: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey, EndUser: update.Scope.EndUser},
-		ExchangeAnswer:  tenants.ExchangeAnswer{ErrorText: []byte("sealed")},
-		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: 7},
+		Request: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey, EndUser: update.Scope.EndUser},
+		Answer:  tenants.ExchangeAnswer{ErrorText: []byte("sealed")},
+		Cost:    tenants.ExchangeCost{CostMicroUSD: 7},
 	}
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestErasingAnEndUserTakesTheirsAndNobodyElses(t *testing.T) {
 		t.Errorf("%d answers are left, want bob's and the one of no end user", got)
 	}
 	figures, err := f.db.DB.Exchanges.Exchange(t.Context(), workspace, request.ID)
-	if err != nil || figures.CostMicroUSD != 7 || figures.EndUser != "" || figures.Session != uuid.Nil || figures.ErrorText != nil {
+	if err != nil || figures.Cost.CostMicroUSD != 7 || figures.Request.EndUser != "" || figures.Request.Session != uuid.Nil || figures.Answer.ErrorText != nil {
 		t.Errorf("the figures of alice's request: %+v, %v", figures, err)
 	}
 	if again := f.erase(t, "alice"); !again.None() {
@@ -178,10 +178,10 @@ func TestRequestsFromBeforeAnErasureAreNotRecorded(t *testing.T) {
 	for i, update := range updates {
 		exchanges[i] = tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: update.At,
-			ExchangeRequest: tenants.ExchangeRequest{Session: update.Session, Lane: update.Lane, EndUser: update.Scope.EndUser},
-			ExchangeAnswer:  tenants.ExchangeAnswer{Answer: []byte("hash"), ErrorText: []byte("sealed")},
-			ExchangePrompt:  tenants.ExchangePrompt{Report: []byte(`{}`)},
-			ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: 7},
+			Request: tenants.ExchangeRequest{Session: update.Session, Lane: update.Lane, EndUser: update.Scope.EndUser},
+			Answer:  tenants.ExchangeAnswer{Answer: []byte("hash"), ErrorText: []byte("sealed")},
+			Prompt:  tenants.ExchangePrompt{Report: []byte(`{}`)},
+			Cost:    tenants.ExchangeCost{CostMicroUSD: 7},
 		}
 	}
 	if err := f.store.Announce(t.Context(), workspace, updates[:1]); err != nil {
@@ -206,9 +206,9 @@ func TestRequestsFromBeforeAnErasureAreNotRecorded(t *testing.T) {
 	}
 	for i, isKept := range []bool{false, true, true} {
 		got, err := f.db.DB.Exchanges.Exchange(t.Context(), workspace, exchanges[i].ID)
-		has := got.EndUser != "" && got.Session != uuid.Nil && got.Answer != nil && got.Report != nil && got.ErrorText != nil
-		hasNone := got.EndUser == "" && got.Session == uuid.Nil && got.Lane == uuid.Nil && got.Answer == nil && got.Report == nil && got.ErrorText == nil
-		if err != nil || got.CostMicroUSD != 7 || isKept && !has || !isKept && !hasNone {
+		has := got.Request.EndUser != "" && got.Request.Session != uuid.Nil && got.Answer.Answer != nil && got.Prompt.Report != nil && got.Answer.ErrorText != nil
+		hasNone := got.Request.EndUser == "" && got.Request.Session == uuid.Nil && got.Request.Lane == uuid.Nil && got.Answer.Answer == nil && got.Prompt.Report == nil && got.Answer.ErrorText == nil
+		if err != nil || got.Cost.CostMicroUSD != 7 || isKept && !has || !isKept && !hasNone {
 			t.Errorf("request %d: %+v, %v", i, got, err)
 		}
 	}

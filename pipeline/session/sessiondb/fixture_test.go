@@ -84,10 +84,10 @@ func (c *client) update() session.Update {
 		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7, Reach: true},
 	}
 	if c.recorded < len(c.messages) {
-		update.Links = c.chain[c.recorded:]
+		update.Messages.Links = c.chain[c.recorded:]
 	}
 	for i := c.recorded; i < len(c.messages); i++ {
-		update.Entries = append(update.Entries, archive.Entry{
+		update.Messages.Entries = append(update.Messages.Entries, archive.Entry{
 			Index: i, Hash: sha256.Sum256(c.messages[i]), Role: roleOf(c.messages[i]), Tokens: 5, Raw: c.messages[i], Size: len(c.messages[i]),
 		})
 	}

@@ -137,10 +137,10 @@ func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, updates 
 			continue
 		}
 		opened[one.Lane] = true
-		if keys = append(keys, beginningKey(workspace, one.Links[1])); begun[one.Links[1]] {
+		if keys = append(keys, beginningKey(workspace, one.Messages.Links[1])); begun[one.Messages.Links[1]] {
 			starts = append(starts, i)
 		}
-		begun[one.Links[1]] = true
+		begun[one.Messages.Links[1]] = true
 	}
 	if len(starts) > 0 { // all locks come before the rows of the first part
 		if err := lockBeginnings(tx, keys); err != nil {
@@ -198,7 +198,7 @@ func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessi
 		}
 		ends, answer := endsOf(one)
 		if isOpening(one) && isFirst {
-			keys = append(keys, beginningKey(workspace, one.Links[1]))
+			keys = append(keys, beginningKey(workspace, one.Messages.Links[1]))
 			asked.opens = append(asked.opens, i)
 		} else {
 			ends = slices.DeleteFunc(ends, func(e end) bool { return e.position <= answer }) // other lanes may begin with the same messages
@@ -242,7 +242,7 @@ func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, 
 			one.Skip(way.met)
 		}
 	case way.answer < 0 || way.answer >= way.met || !way.stored:
-	case way.met == one.Position && way.ownTip <= one.Position:
+	case way.met == one.Messages.Position && way.ownTip <= one.Messages.Position:
 		settled, err := settle(tx, workspace, one.Lane, &way.berth)
 		if settled {
 			j.into[one.Lane] = way.berth
@@ -270,9 +270,9 @@ type endsAsked struct {
 func (a *endsAsked) add(place int, one *session.Update, ends []end, answer int) {
 	var first []byte
 	if answer >= 0 {
-		first = one.Entries[answer-one.First()].Hash[:]
+		first = one.Messages.Entries[answer-one.First()].Hash[:]
 	}
-	for _, known := range append(slices.Clone(ends), end{link: one.Head, position: one.Position}) {
+	for _, known := range append(slices.Clone(ends), end{link: one.Messages.Head, position: one.Messages.Position}) {
 		a.places, a.lanes, a.kinds = append(a.places, place), append(a.lanes, one.Lane), append(a.kinds, string(cmp.Or(one.Kind, session.Main)))
 		a.heads, a.answers, a.said = append(a.heads, known.link[:]), append(a.answers, answer), append(a.said, first)
 	}
@@ -324,25 +324,25 @@ func (j *joins) move(one *session.Update) bool {
 
 // isOpening reports whether an exchange adds the first messages of its lane.
 func isOpening(one *session.Update) bool {
-	return one.Parent == uuid.Nil && one.Kind != session.Side && one.HasHead() && one.First() == 0 && len(one.Links) > 1
+	return one.Parent == uuid.Nil && one.Kind != session.Side && one.HasHead() && one.First() == 0 && len(one.Messages.Links) > 1
 }
 
 // endsOf returns the ends of earlier requests in an exchange's history, if visible in its entries, and the
 // index of the first answer among them, or -1.
 func endsOf(one *session.Update) (ends []end, answer int) {
 	answer = -1
-	if len(one.Links) == 0 {
+	if len(one.Messages.Links) == 0 {
 		return nil, answer
 	}
-	for i := range one.Entries {
-		if one.Entries[i].Role != conversation.Assistant {
+	for i := range one.Messages.Entries {
+		if one.Messages.Entries[i].Role != conversation.Assistant {
 			continue
 		}
 		if answer < 0 {
 			answer = one.First() + i
 		}
-		if i > 0 && one.Entries[i-1].Role != conversation.Assistant {
-			ends = append(ends, end{link: one.Links[i], position: one.First() + i})
+		if i > 0 && one.Messages.Entries[i-1].Role != conversation.Assistant {
+			ends = append(ends, end{link: one.Messages.Links[i], position: one.First() + i})
 		}
 	}
 	return ends, answer

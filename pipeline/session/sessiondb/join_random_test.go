@@ -68,15 +68,15 @@ func (r *replica) ask(t *testing.T, scope session.Scope, name string, messages [
 		t.Fatal(err)
 	}
 	seen := lane.Place(scope, at)
-	seen.Position, seen.Head = len(messages), chain[len(messages)]
+	seen.Messages.Position, seen.Messages.Head = len(messages), chain[len(messages)]
 	from := min(lane.Archived(), len(messages))
 	for i := from; i < len(messages); i++ {
-		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256(messages[i]), Role: roleOf(messages[i]), Tokens: 5, Raw: messages[i], Size: len(messages[i])})
+		seen.Messages.Entries = append(seen.Messages.Entries, archive.Entry{Index: i, Hash: sha256.Sum256(messages[i]), Role: roleOf(messages[i]), Tokens: 5, Raw: messages[i], Size: len(messages[i])})
 	}
-	if len(seen.Entries) > 0 {
-		seen.Links = chain[from:]
+	if len(seen.Messages.Entries) > 0 {
+		seen.Messages.Links = chain[from:]
 	}
-	seen.Exchanges, seen.TokensBefore, seen.TokensAfter, seen.NetMicroUSD = 1, 100, 60, -7
+	seen.Increment.Exchanges, seen.Increment.TokensBefore, seen.Increment.TokensAfter, seen.Increment.NetMicroUSD = 1, 100, 60, -7
 	lane.Unlock()
 	_ = r.store.Announce(t.Context(), scope.Workspace, []session.Update{seen})
 	r.waiting = append(r.waiting, seen)

@@ -70,7 +70,7 @@ func laneRows(updates []session.Update) []laneRow {
 			byID[one.Lane] = &laneRow{Update: one, created: one.At}
 			continue
 		}
-		row.Position = max(row.Position, one.Position)
+		row.Messages.Position = max(row.Messages.Position, one.Messages.Position)
 		if one.At.After(row.At) {
 			row.At = one.At
 		}
@@ -102,7 +102,7 @@ func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 	)
 	for _, row := range laneRows(updates) {
 		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
-		forkAt, forkEpochs, positions = append(forkAt, row.ForkAt), append(forkEpochs, row.Inherited), append(positions, row.Position)
+		forkAt, forkEpochs, positions = append(forkAt, row.ForkAt), append(forkEpochs, row.Inherited), append(positions, row.Messages.Position)
 		forkInserts = append(forkInserts, row.Taken)
 		created, last = append(created, row.created), append(last, row.At)
 		kinds = append(kinds, string(cmp.Or(row.Kind, session.Main)))

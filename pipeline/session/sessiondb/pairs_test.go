@@ -41,11 +41,11 @@ func TestBothAnswersOfABatchAreStored(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	one, two := f.conversationOf(1).update(), f.conversationOf(1).update()
-	one.Answer, two.Answer = []byte("an answer"), []byte("another answer")
+	one.Messages.Answer, two.Messages.Answer = []byte("an answer"), []byte("another answer")
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{one, two}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range [][]byte{one.Answer, two.Answer} {
+	for _, want := range [][]byte{one.Messages.Answer, two.Messages.Answer} {
 		if raw, err := f.archive.Object(t.Context(), f.scope.Workspace, sha256.Sum256(want)); err != nil || string(raw) != string(want) {
 			t.Errorf("%q: %q, %v", want, raw, err)
 		}

@@ -70,9 +70,9 @@ func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []ses
 	}
 	runs, answers := make([]archivedb.Run, len(updates)), make([][]byte, 0, len(updates))
 	for i := range updates {
-		runs[i].Entries = updates[i].Entries
-		if len(updates[i].Answer) > 0 {
-			answers = append(answers, updates[i].Answer)
+		runs[i].Entries = updates[i].Messages.Entries
+		if len(updates[i].Messages.Answer) > 0 {
+			answers = append(answers, updates[i].Messages.Answer)
 		}
 	}
 	if err := s.archive.PutObjects(tx, workspace, runs, answers...); err != nil {
@@ -97,7 +97,7 @@ func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []ses
 		return fmt.Errorf("epochs to plan: %w", err)
 	}
 	for i := range updates {
-		runs[i] = archivedb.Run{Session: updates[i].Session, Lane: updates[i].Lane, Entries: updates[i].Entries}
+		runs[i] = archivedb.Run{Session: updates[i].Session, Lane: updates[i].Lane, Entries: updates[i].Messages.Entries}
 	}
 	if err := s.archive.PutPlaces(tx, workspace, runs); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []ses
 func recordRedacted(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var sum map[string]int
 	for i := range updates {
-		sum = session.Sum(sum, updates[i].Redacted)
+		sum = session.Sum(sum, updates[i].Increment.Redacted)
 	}
 	kinds := slices.Sorted(maps.Keys(sum))
 	if len(kinds) == 0 {
@@ -167,7 +167,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		users, projects = append(users, row.Scope.EndUser), append(projects, storable(row.Scope.Project))
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
-		started, last, continued = append(started, row.started), append(last, row.At), append(continued, row.Continued)
+		started, last, continued = append(started, row.started), append(last, row.At), append(continued, row.Increment.Continued)
 		for i := range all {
 			counts[i] = append(counts[i], all[i].In(&row.sums))
 		}
@@ -196,7 +196,7 @@ func sessionRows(updates []session.Update) []sessionRow {
 			row.Client, row.Model = cmp.Or(one.Client, row.Client), cmp.Or(one.Model, row.Model)
 		}
 		row.Title, row.Scope.Project = cmp.Or(row.Title, one.Title), cmp.Or(row.Scope.Project, one.Scope.Project)
-		row.Continued = row.Continued || one.Continued
+		row.Increment.Continued = row.Increment.Continued || one.Increment.Continued
 		added := one.Increment.Sums()
 		for _, sum := range all {
 			sum.Add(&row.sums, sum.In(&added))
@@ -209,7 +209,7 @@ func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 	byHead := make(map[conversation.Hash]*session.Update)
 	for i := range updates {
 		if updates[i].HasHead() {
-			byHead[updates[i].Head] = &updates[i]
+			byHead[updates[i].Messages.Head] = &updates[i]
 		}
 	}
 	var (
@@ -218,9 +218,9 @@ func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 		positions []int32
 		times     []time.Time
 	)
-	for _, row := range sorted(byHead, func(a, b *session.Update) int { return bytes.Compare(a.Head[:], b.Head[:]) }) {
-		heads, lanes = append(heads, row.Head[:]), append(lanes, row.Lane)
-		positions = append(positions, int32(row.Position)) //nolint:gosec // a place in one body
+	for _, row := range sorted(byHead, func(a, b *session.Update) int { return bytes.Compare(a.Messages.Head[:], b.Messages.Head[:]) }) {
+		heads, lanes = append(heads, row.Messages.Head[:]), append(lanes, row.Lane)
+		positions = append(positions, int32(row.Messages.Position)) //nolint:gosec // a place in one body
 		times = append(times, row.At)
 	}
 	if len(heads) == 0 {

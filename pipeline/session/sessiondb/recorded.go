@@ -180,7 +180,7 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 			continue
 		}
 		if one.HasHead() {
-			moved[one.Head] = *one
+			moved[one.Messages.Head] = *one
 		}
 		if err := notify(tx, workspace, was, 0); err != nil { // processes that remember it find the fork
 			return err
@@ -250,8 +250,8 @@ func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Up
 			hash := one.Base()
 			base = hash[:]
 		}
-		high := one.Position
-		if len(one.Links) == 0 {
+		high := one.Messages.Position
+		if len(one.Messages.Links) == 0 {
 			high = one.First() // there are no entries to compare
 		}
 		places, lanes, lows, highs, bases = append(places, i), append(lanes, one.Lane), append(lows, one.First()), append(highs, high), append(bases, base)
@@ -278,11 +278,11 @@ func (s stray) with(kind string, one *session.Update, lane uuid.UUID, position i
 	switch place := position - one.First(); {
 	case kind == "base":
 		s.base = lane
-	case kind == "end" && hash == one.Links[place]:
+	case kind == "end" && hash == one.Messages.Links[place]:
 		s.shared = max(s.shared, position)
 	case kind == "end":
 		s.leaves = true
-	case hash != one.Entries[place].Hash:
+	case hash != one.Messages.Entries[place].Hash:
 		s.other = max(s.other, position+1)
 	}
 	return s

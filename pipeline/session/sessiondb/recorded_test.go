@@ -40,7 +40,7 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	}
 	c.say(`{"role":"user","content":"one more"}`)
 	seen := c.update()
-	seen.Entries[0].Role, seen.Entries[0].Flags, seen.Entries[0].Tokens = conversation.Tool, conversation.HasResult, 70
+	seen.Messages.Entries[0].Role, seen.Messages.Entries[0].Flags, seen.Messages.Entries[0].Tokens = conversation.Tool, conversation.HasResult, 70
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}

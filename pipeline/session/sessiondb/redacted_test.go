@@ -16,7 +16,7 @@ func TestRedactedPiecesAreCountedByKind(t *testing.T) {
 	next := func(of *client, counts map[string]int) session.Update {
 		of.say("a", "b")
 		update := of.update()
-		update.Redacted = counts
+		update.Increment.Redacted = counts
 		return update
 	}
 	updates := []session.Update{next(c, map[string]int{"email": 2, "card": 1}), next(other, map[string]int{"email": 1}), next(other, nil)}

@@ -48,19 +48,19 @@ func (f *fixture) dump(t *testing.T, workspace tenants.WorkspaceID) string {
 func (c *client) recordExchange(t *testing.T, answer string) {
 	t.Helper()
 	seen := c.update()
-	seen.Answer = []byte(answer)
+	seen.Messages.Answer = []byte(answer)
 	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
-	hash := sha256.Sum256(seen.Answer)
+	hash := sha256.Sum256(seen.Messages.Answer)
 	err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
 		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(),
-		ExchangeRequest: tenants.ExchangeRequest{
+		Request: tenants.ExchangeRequest{
 			Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey, Endpoint: "/v1/messages",
 		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Answer: hash[:]},
-		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 77},
-		ExchangePrompt: tenants.ExchangePrompt{Report: []byte(`{"compression":"none"}`)},
+		Answer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Answer: hash[:]},
+		Cost:   tenants.ExchangeCost{CostMicroUSD: 77},
+		Prompt: tenants.ExchangePrompt{Report: []byte(`{"compression":"none"}`)},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -296,8 +296,8 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	record := func(age time.Duration) {
 		err := f.db.DB.Exchanges.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
 			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age),
-			ExchangeRequest: tenants.ExchangeRequest{APIKey: kept.APIKey},
-			ExchangeAnswer:  tenants.ExchangeAnswer{Status: 529, ErrorText: []byte("sealed")},
+			Request: tenants.ExchangeRequest{APIKey: kept.APIKey},
+			Answer:  tenants.ExchangeAnswer{Status: 529, ErrorText: []byte("sealed")},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func (f *fixture) restarted() *sessiondb.Store {
 func (c *client) plan(t *testing.T, store *sessiondb.Store, projection session.Projection) {
 	t.Helper()
 	seen, at := c.update(), time.Now().UTC().Truncate(time.Microsecond)
-	seen.Heat = session.CacheState{At: at, TTL: time.Minute, Position: seen.Position}
+	seen.Heat = session.CacheState{At: at, TTL: time.Minute, Position: seen.Messages.Position}
 	seen.Ahead = &session.Ahead{SentAt: at, Due: at.Add(time.Minute), Outline: []byte("an outline")}
 	if err := store.Record(t.Context(), c.f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestSessionsAreListedInEveryOrder(t *testing.T) {
 		for _, up := range []bool{false, true} {
 			filter := session.Filter{Show: session.ShowConversations, Sort: session.Sort{By: by, Up: up}, Limit: 200}
 			value := func(o session.Overview) int64 {
-				return map[session.SortKey]int64{session.ByLast: o.LastAt.UnixMicro(), session.ByNet: o.NetMicroUSD, session.ByReceived: o.TokensBefore}[by]
+				return map[session.SortKey]int64{session.ByLast: o.LastAt.UnixMicro(), session.ByNet: o.Sums.NetMicroUSD, session.ByReceived: o.Sums.TokensBefore}[by]
 			}
 			known := map[string]bool{}
 			var values []int64

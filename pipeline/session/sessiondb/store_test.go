@@ -140,7 +140,7 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 		}
 	}
 	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
-	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 || detail.Reach != 6 || detail.ReachBefore != 600 || detail.ReachAfter != 360 {
+	if err != nil || detail.Sums.Exchanges != 6 || detail.Sums.TokensBefore != 600 || detail.Sums.TokensAfter != 360 || detail.Sums.NetMicroUSD != -42 || detail.Sums.Reach != 6 || detail.Sums.ReachBefore != 600 || detail.Sums.ReachAfter != 360 {
 		t.Errorf("counts are %+v, %v", detail.Overview, err)
 	}
 }
@@ -164,7 +164,7 @@ func TestABatchIsStoredInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if detail.Exchanges != 2 || detail.Model != "claude-opus-4-5" || !strings.HasPrefix(detail.Title, "the second") {
+	if detail.Sums.Exchanges != 2 || detail.Model != "claude-opus-4-5" || !strings.HasPrefix(detail.Title, "the second") {
 		t.Errorf("session is %+v", detail.Overview)
 	}
 	if len(detail.Lanes) != 1 || detail.Lanes[0].Position != 4 || detail.Lanes[0].Archived != 4 {
@@ -203,7 +203,7 @@ func TestArchivedEndsAtTheFirstGap(t *testing.T) {
 	f := setup(t)
 	c := f.conversationOf(8)
 	seen := c.update()
-	seen.Entries = append(append([]archive.Entry{}, seen.Entries[:3]...), seen.Entries[5:]...)
+	seen.Messages.Entries = append(append([]archive.Entry{}, seen.Messages.Entries[:3]...), seen.Messages.Entries[5:]...)
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
@@ -417,8 +417,8 @@ func TestRecordersOfTheSameSessionsDoNotBlockEachOther(t *testing.T) {
 		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}
 	for _, overview := range page.Sessions {
-		if overview.Exchanges != 40 {
-			t.Errorf("%d exchanges, want 40", overview.Exchanges)
+		if overview.Sums.Exchanges != 40 {
+			t.Errorf("%d exchanges, want 40", overview.Sums.Exchanges)
 		}
 	}
 }

@@ -26,25 +26,25 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 	for n := 1; n <= requests; n++ {
 		exchange := tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: began.Add(time.Duration(n/2) * time.Second), // two at a time
-			ExchangeRequest: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey},
-			ExchangePrompt: tenants.ExchangePrompt{
+			Request: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey},
+			Prompt: tenants.ExchangePrompt{
 				Compression: "frozen", TokensBefore: n, TokensAfter: n / 2, Report: fmt.Appendf(nil, `{"n": %d}`, n),
 			},
-			ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
+			Answer: tenants.ExchangeAnswer{Status: 200},
 		}
 		switch {
 		case n%3 == 0:
-			exchange.Compression = "epoch"
+			exchange.Prompt.Compression = "epoch"
 		case n == requests-1:
-			exchange.Class = "after-compaction"
+			exchange.Request.Class = "after-compaction"
 		case n == requests-5:
-			exchange.Compacted = true // by the provider itself
+			exchange.Prompt.Compacted = true // by the provider itself
 		}
 		exchanges = append(exchanges, exchange)
 		elsewhere := exchange
-		elsewhere.ID, elsewhere.Session, elsewhere.Lane = uuid.Must(uuid.NewV7()), other.session, other.lane
+		elsewhere.ID, elsewhere.Request.Session, elsewhere.Request.Lane = uuid.Must(uuid.NewV7()), other.session, other.lane
 		nothing := exchange
-		nothing.ID, nothing.TokensBefore = uuid.Must(uuid.NewV7()), 0 // never reached the pipeline
+		nothing.ID, nothing.Prompt.TokensBefore = uuid.Must(uuid.NewV7()), 0 // never reached the pipeline
 		exchanges = append(exchanges, elsewhere, nothing)
 	}
 	if err := f.db.DB.Exchanges.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
