@@ -350,3 +350,75 @@ func deleteUser(tx *gorm.DB, user uuid.UUID) (deleted bool, err error) {
 	}
 	return true, notify(tx, LoginsChannel, user.String())
 }
+
+// SignUp creates a person, a workspace and the person's ownership of it in one transaction, and sends their
+// letters. The address must be in lower case. It returns tenants.ErrEmailTaken.
+func (db Accounts) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
+	return db.signUp(ctx, email, passwordHash, workspaceName, false, letters)
+}
+
+// SignUpFirst is SignUp for the first person of the installation. It succeeds for exactly one of several
+// concurrent calls, and returns tenants.ErrNotFirst for the others.
+func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
+	return db.signUp(ctx, email, passwordHash, workspaceName, true, letters)
+}
+
+func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
+	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
+	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: workspaceName}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
+	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, onlyFirst, letters) })
+	return user, workspace, batchdb.Wrapf(err, "sign up")
+}
+
+// HasWorkspaces reports whether anyone has signed up.
+func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
+	has, err := batchdb.Scan[bool](ctx, db.asWorker, "SELECT EXISTS (SELECT FROM workspaces)")
+	return has, batchdb.Wrapf(err, "look for workspaces")
+}
+
+// UserByEmail returns the person with an address, in lower case, and the hash of
+// their password. It returns tenants.ErrNotFound.
+func (db Accounts) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
+	var found struct {
+		tenants.User
+
+		PasswordHash string
+	}
+	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
+		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at, must_verify").Where("email = ?", email).Take(&found).Error
+	})
+	return found.User, found.PasswordHash, batchdb.Wrapf(kind(err), "find user")
+}
+
+// signUp works in a transaction of the new person.
+func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, onlyFirst bool, letters []tenants.LinkMail) error {
+	if err := insertUser(tx, user, passwordHash); err != nil {
+		return err
+	}
+	isFirst, err := claimOperator(tx)
+	if err != nil {
+		return err
+	}
+	if onlyFirst && !isFirst {
+		return tenants.ErrNotFirst
+	}
+	if err := createWorkspace(tx, workspace, user.ID); err != nil {
+		return err
+	}
+	return sendAll(tx, user.ID, letters)
+}
+
+func insertUser(tx *gorm.DB, user *tenants.User, passwordHash string) error {
+	err := tx.Raw("INSERT INTO users (id, email, password_hash, must_verify) VALUES (?, ?, ?, ?) RETURNING created_at",
+		user.ID, user.Email, passwordHash, user.MustVerify).Scan(&user.CreatedAt).Error
+	if isDuplicate(err) {
+		return tenants.ErrEmailTaken
+	}
+	return err
+}
+
+// userWhere returns the person who matches a condition, or tenants.ErrNotFound.
+func userWhere(tx *gorm.DB, condition string, values ...any) (tenants.User, error) {
+	return find[tenants.User](tx.Table("users").Select("id, email, created_at, verified_at").Where(condition, values...))
+}

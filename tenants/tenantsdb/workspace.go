@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -366,4 +367,101 @@ func keepOrigins(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 		UNION
 		SELECT k.workspace_id, o.origin FROM api_keys k CROSS JOIN LATERAL jsonb_array_elements_text(coalesce(k.limits -> 'origins', '[]'::jsonb)) AS o (origin)
 		WHERE k.workspace_id = ? AND k.revoked_at IS NULL`, workspace, workspace))
+}
+
+// CreateWorkspace creates a workspace that a person owns. It returns a tenants.Invalid if they own most
+// workspaces already, where 0 means no limit.
+func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string, most int) (tenants.Workspace, error) {
+	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
+	err := db.inUser(ctx, owner, func(tx *gorm.DB) error {
+		if err := checkOwned(tx, owner, most); err != nil {
+			return err
+		}
+		return createWorkspace(tx, &workspace, owner)
+	})
+	return workspace, batchdb.Wrapf(err, "create workspace")
+}
+
+// checkOwned returns a tenants.Invalid if a person owns the maximum number of workspaces. It locks, so that
+// two concurrent creations run one after the other.
+func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
+	if most == 0 {
+		return nil
+	}
+	if err := batchdb.Write(tx, "SELECT FROM users WHERE id = ? FOR NO KEY UPDATE", owner); err != nil {
+		return err
+	}
+	owned, err := batchdb.Query[int](tx, "SELECT count(*) FROM members WHERE user_id = ? AND role = 'owner'", owner)
+	if err == nil && owned >= most {
+		return tenants.Invalid{Field: "workspace", Message: fmt.Sprintf(
+			"cannot be used: you own %d workspaces, and one person may own %d here. Delete one that you no longer need, or ask the person who runs this installation to raise the limit", owned, most)}
+	}
+	return err
+}
+
+// Memberships returns the workspaces of a person, in the order of joining.
+func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
+	memberships, err := batchdb.Read(ctx, db.user(user), func(tx *gorm.DB) ([]tenants.Membership, error) { return findMemberships(tx, user) })
+	return memberships, batchdb.Wrapf(err, "memberships of user %s", user)
+}
+
+// findMemberships returns the workspaces of the transaction's user.
+func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) {
+	rows, err := list[membershipRow](tx.Table("members m").
+		Select(`m.role, m.seen_at, w.workspace_id, w.name AS workspace_name, w.created_at AS workspace_created_at,
+			s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason`).
+		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
+		Joins("LEFT JOIN suspensions s ON s.workspace_id = m.workspace_id").
+		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id"))
+	return each(rows, func(row *membershipRow) tenants.Membership {
+		row.Workspace.Suspension = row.Suspended.suspension()
+		return row.Membership
+	}), err
+}
+
+// Members returns the members of a workspace in the order of joining.
+func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
+	members, err := batchdb.Scan[[]tenants.Member](ctx, db.tenant(workspace), `SELECT m.role, m.created_at AS joined_at, m.seen_at, u.id, u.email, u.created_at, u.verified_at
+		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? ORDER BY m.created_at, u.id`, workspace)
+	return members, batchdb.Wrapf(err, "members of workspace %s", workspace)
+}
+
+// createWorkspace makes the rest of the transaction work for the workspace, too.
+func createWorkspace(tx *gorm.DB, workspace *tenants.Workspace, owner uuid.UUID) error {
+	if err := workFor(tx, forWorkspace, workspace.ID.String()); err != nil {
+		return err
+	}
+	if err := insertWorkspace(tx, workspace); err != nil {
+		return err
+	}
+	return errors.Join(
+		batchdb.Write(tx, "INSERT INTO members (workspace_id, user_id, role) VALUES (?, ?, ?)", workspace.ID, owner, tenants.Owner),
+		audit(tx, workspace.ID, tenants.Change{
+			Action: tenants.WorkspaceCreated, Target: workspace.ID.String(), After: tenants.Fields{"name": workspace.Name},
+		}))
+}
+
+func insertWorkspace(tx *gorm.DB, workspace *tenants.Workspace) error {
+	return tx.Raw("INSERT INTO workspaces (workspace_id, name) VALUES (?, ?) RETURNING created_at",
+		workspace.ID, storable(workspace.Name)).Scan(&workspace.CreatedAt).Error
+}
+
+type membershipRow struct {
+	tenants.Membership
+
+	Suspended suspended `gorm:"embedded"`
+}
+
+// suspended is the suspension in a row.
+type suspended struct {
+	SuspendedSince  *time.Time // nil if the workspace is active
+	SuspendedReason string
+}
+
+// suspension returns nil if the workspace is active.
+func (s *suspended) suspension() *tenants.Suspension {
+	if s.SuspendedSince == nil {
+		return nil
+	}
+	return &tenants.Suspension{Reason: s.SuspendedReason, Since: *s.SuspendedSince}
 }
