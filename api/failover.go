@@ -191,11 +191,12 @@ func (d delivery) tryKey(ctx context.Context) attempt {
 // moved reports that a prompt goes to another key, and the cost of writing its cached part again. The failed
 // key's possible charge counts as an estimate.
 func (d delivery) moved(failure failover.Failure) {
+	counts := map[string]int{}
 	if d.event.held.owes.Swap(false) {
+		counts["estimated_micro_usd"] = int(d.event.held.most.PromptMicroUSD)
 		d.event.money.first(d.event.held.most.PromptMicroUSD)
 		d.event.estimated("a provider key did not answer, and may charge for the prompt")
 	}
-	counts := map[string]int{}
 	if heat := d.written.Heat(); heat.Key == d.event.ProviderKey && heat.Key != uuid.Nil && !heat.Cold(d.Now(), d.written.Exchange.Request.Model) {
 		counts["tokens"] = heat.Tokens
 		counts["micro_usd"] = int(failover.RewriteMicroUSD(heat.Tokens, d.written.Exchange.Model.Price))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"palimpsest/api/failover"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -268,87 +266,6 @@ func TestARequestWaitsWhereThatIsCheaper(t *testing.T) {
 func cached(body string) string {
 	at := strings.LastIndex(body, `"type":"tool_result"`)
 	return body[:at] + `"cache_control":{"type":"ephemeral"},` + body[at:]
-}
-
-// A session of 600 requests whose keys fail in turn never fails for its client while any of them works; the prompt
-// is read from the start at most once for each move, and the cost of moves is in the records to the cent.
-func TestALongSessionSurvivesItsKeys(t *testing.T) {
-	t.Parallel()
-	a := setupAccounts(t, "one", "two", "three")
-	requests := 600
-	if !fulltest.Everything() {
-		requests = 150
-	}
-	at := func(share int) int { return share * requests / 600 }
-	storm := map[int]func(){
-		at(50):      func() { a.fail("one", refuses(429, `{}`, "Retry-After", "600")) },
-		at(120):     func() { a.fail("one", nil) },
-		at(200):     func() { a.fail("two", refuses(500, `{}`)) },
-		at(260):     func() { a.fail("three", refuses(503, "")) },
-		at(260) + 1: func() { a.fail("one", nil) },
-		at(330):     func() { a.fail("one", refuses(401, `{}`)); a.fail("two", nil) },
-		at(450):     func() { a.fail("one", nil); a.fail("three", nil); a.clock.advance(10 * time.Minute) },
-	}
-	var messages []json.RawMessage
-	say := func(role string, text string) {
-		message, err := json.Marshal(map[string]any{"role": role, "content": []any{map[string]any{"type": "text", "text": text}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		messages = append(messages, message)
-	}
-	for i := range requests {
-		if inject := storm[i]; inject != nil {
-			inject()
-		}
-		say("user", fmt.Sprintf("Step %d: %s", i, strings.Repeat("word ", 80)))
-		body, err := json.Marshal(map[string]any{"model": "claude-opus-5-5", "max_tokens": 50, "cache_control": map[string]string{"type": "ephemeral"}, "messages": messages})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := a.send(http.MethodPost, messagesPath, string(body), "X-Palimpsest-Session-Id", "long"); got.status != http.StatusOK {
-			t.Fatalf("request %d: %d, %s", i, got.status, got.body)
-		}
-		say("assistant", fmt.Sprintf("Did %d.", i))
-		a.clock.advance(time.Second)
-	}
-	a.check(t, requests)
-	recorded := 0.0
-	for n := range requests {
-		recorded += float64(a.last(n + 1).Cost.CostMicroUSD)
-	}
-	if bill := a.double.Bill(tariffs()) * 1e6; math.Abs(recorded-bill) > 10_000 || bill == 0 {
-		t.Errorf("%.0f millionths of a dollar are recorded, the bill has %.0f", recorded, bill)
-	}
-}
-
-// check compares what is recorded of a session with what its keys did.
-func (a *accounts) check(t *testing.T, requests int) {
-	t.Helper()
-	rewrites, moves, changes := 0, 0, 0
-	before := uuid.Nil
-	for n := 1; n <= requests; n++ {
-		recorded := a.last(n)
-		var report pipeline.Report
-		if err := json.Unmarshal(recorded.Prompt.Report, &report); err != nil {
-			t.Fatal(err)
-		}
-		for _, event := range report.Events {
-			if event.Module == "failover" && event.Type == "moved" {
-				moves++
-			}
-		}
-		if before != uuid.Nil && before != recorded.Answer.ProviderKey {
-			changes++
-		}
-		before = recorded.Answer.ProviderKey
-		if n > 30 && recorded.Tokens.CacheRead*2 < recorded.Tokens.Input+recorded.Tokens.CacheRead+recorded.Tokens.CacheWrite {
-			rewrites++
-		}
-	}
-	if rewrites > changes || changes == 0 || moves == 0 || moves > changes+2 {
-		t.Errorf("%d prompts were read from the start, %d changes of the key, %d failures", rewrites, changes, moves)
-	}
 }
 
 // New sessions spread over keys of the same order, and stay with theirs.

@@ -230,7 +230,7 @@ func (p *proxy) last(n int) tenants.Exchange {
 		p.store.mu.Lock()
 		if len(p.store.exchanges) >= n {
 			defer p.store.mu.Unlock()
-			return p.store.exchanges[n-1]
+			return byArrival(p.store.exchanges)[n-1]
 		}
 		p.store.mu.Unlock()
 		select {
@@ -239,6 +239,11 @@ func (p *proxy) last(n int) tenants.Exchange {
 			p.t.Fatalf("exchange %d is not recorded", n)
 		}
 	}
+}
+
+// byArrival sorts exchanges as their requests arrived, because the recorder may store two of them the other way round.
+func byArrival(exchanges []tenants.Exchange) []tenants.Exchange {
+	return slices.SortedStableFunc(slices.Values(exchanges), func(a, b tenants.Exchange) int { return a.At.Compare(b.At) })
 }
 
 // logged is a log that may be written to while a test reads it.

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -295,4 +296,44 @@ func fromMessages(t *testing.T, recorded []byte) []byte {
 		t.Fatal(err)
 	}
 	return body
+}
+
+// S47, W52: Google's own tools are charged for as the catalog says, for each search or for each prompt with one, and
+// count for budgets.
+func TestGooglesOwnToolsAreCharged(t *testing.T) {
+	t.Parallel()
+	const contents = `{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"google_search":{}},{"urlContext":{}}]}`
+	tariffs := map[string]providerdouble.Tariff{"gemini-3.8-flash": {Input: 0.75, Output: 3.75}, "gemini-2.5-pro": {Input: 1.25, Output: 10}}
+	for name, test := range map[string]struct {
+		path, body string
+		fee        int64
+	}{
+		"each search":      {"/v1beta/models/gemini-3.8-flash:generateContent", contents, 28_000},
+		"in a stream":      {"/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse", contents, 28_000},
+		"in an array":      {"/v1beta/models/gemini-3.8-flash:streamGenerateContent", contents, 28_000},
+		"each prompt":      {generatePath, contents, 35_000},
+		"of interactions":  {"/v1beta/interactions", `{"model":"gemini-3.8-flash","input":"hi","store":false,"tools":[{"type":"google_search"}]}`, 28_000},
+		"of a long stream": {"/v1beta/interactions", `{"model":"gemini-3.8-flash","input":"hi","store":false,"stream":true,"tools":[{"type":"google_search"}]}`, 28_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, double := onGoogle(t, providerdouble.Config{Script: func(providerdouble.Request) providerdouble.Reply {
+				return providerdouble.Reply{Text: "It rains.", Terms: providerdouble.Terms{Searches: 2}}
+			}})
+			p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 20_000}})
+			if got := p.send(http.MethodPost, test.path, test.body); got.status != http.StatusOK {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			used := p.last(1)
+			if want := double.Bill(tariffs)*1e6 + float64(test.fee); math.Abs(float64(used.Cost.CostMicroUSD)-want) > 1 || used.Tokens.Input == 0 {
+				t.Errorf("recorded %d millionths of a dollar, want %.1f", used.Cost.CostMicroUSD, want)
+			}
+			if strings.Contains(string(used.Prompt.Report), "unlisted_tool") {
+				t.Errorf("the report has a tool without a price: %s", used.Prompt.Report)
+			}
+			if got := p.send(http.MethodPost, test.path, test.body); got.status != http.StatusTooManyRequests {
+				t.Errorf("the fees have used up the budget: %d %s", got.status, got.body)
+			}
+		})
+	}
 }

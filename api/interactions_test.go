@@ -3,11 +3,16 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
@@ -15,6 +20,7 @@ import (
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 const interactionsPath = "/v1beta/interactions"
@@ -185,4 +191,60 @@ func stepsFromMessages(t *testing.T, recorded []byte) []byte {
 		t.Fatal(err)
 	}
 	return body
+}
+
+// W41: a request that continues an answer stored by the provider belongs to its session, however long the chain is. An
+// answer that the provider must not store is not remembered here either, and another account's is not found.
+func TestContinuedAnswersAreOneSession(t *testing.T) {
+	t.Parallel()
+	for name, format := range map[string]struct{ path, previous, answer, stream string }{
+		"Interactions": {
+			interactionsPath, "previous_interaction_id",
+			`{"id":%q,"object":"interaction","model":"m","status":"completed","steps":[{"type":"model_output","content":[{"type":"text","text":"Yes."}]}],"usage":{"total_input_tokens":5,"total_output_tokens":2}}`,
+			"event: interaction.completed\ndata: {\"event_type\":\"interaction.completed\",\"interaction\":%s}\n\n",
+		},
+		"Responses": {
+			responsesPath, "previous_response_id",
+			`{"id":%q,"object":"response","model":"m","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Yes."}]}],"usage":{"input_tokens":5,"output_tokens":2}}`,
+			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":%s}\n\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				asked++
+				answer := fmt.Sprintf(format.answer, fmt.Sprint("a", asked))
+				w.Header().Set("Content-Type", "application/json")
+				if bytes.Contains(body, []byte(`"stream":true`)) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					answer = fmt.Sprintf(format.stream, answer)
+				}
+				_, _ = io.WriteString(w, answer)
+			})
+			p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: tenants.ProviderGemini, Name: "gemini", BaseURL: p.provider + "/v1beta", ProviderKeySecret: tenants.ProviderKeySecret{Sealed: []byte(providerKey)}})
+			continues := func(id string) string { return `,"` + format.previous + `":"` + id + `"` }
+			sessions := make([]uuid.UUID, 0, 8)
+			for n, members := range []string{
+				"", `,"stream":true` + continues("a1"), continues("a2"), continues("a1"), `,"store":false`, continues("a5"), `,"store":true`, continues("a7"),
+			} {
+				got := p.send(http.MethodPost, format.path, fmt.Sprintf(`{"model":"m","input":"Question %d"%s}`, n, members))
+				if got.status != http.StatusOK {
+					t.Fatalf("%d %s", got.status, got.body)
+				}
+				sessions = append(sessions, p.last(n+1).Request.Session)
+			}
+			for n, same := range []int{0, 0, 0, 0, 4, 5, 6, 6} {
+				if slices.Index(sessions, sessions[n]) != same {
+					t.Errorf("request %d is in the session of request %d, want %d: %v", n, slices.Index(sessions, sessions[n]), same, sessions)
+				}
+			}
+			for _, update := range p.memory.seen() {
+				if len(update.Messages.Entries) > 0 && update.Increment.Continued != (update.Source == format.previous) {
+					t.Errorf("continued %t, source %s", update.Increment.Continued, update.Source)
+				}
+			}
+		})
+	}
 }

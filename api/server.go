@@ -179,7 +179,7 @@ func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *promp
 	_, _ = tap.Write(found.body) // a tap never fails
 	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.times.At)
 	update.Client, update.Messages.Position, update.Messages.Head = event.Client, event.record.position, written.Exchange.Conversation.Chain[event.record.position]
-	update.Increment.Continued = session.HasHistory(written.Exchange.Conversation.Digests)
+	update.Increment.Continued = session.HasHistory(written.Exchange.Conversation.Digests) || written.Exchange.Request.Previous != ""
 	update.Increment.Exchanges, update.Increment.TokensBefore, update.Increment.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
 	update.Messages.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted when the client sends it again

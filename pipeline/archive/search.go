@@ -42,6 +42,7 @@ type Hit struct {
 	Session, Lane uuid.UUID
 	From, To      int     // messages of the lane, To excluded
 	Score         float64 // share of the query's weight that the document holds, or its cosine to the query; 0 to 1
+	Quoted        bool    // it contains a phrase of the query word by word
 	At            time.Time
 	Tools, Paths  []string
 	Matched       []string // matching words of the original, most wanted first
@@ -82,7 +83,15 @@ func SearchFor(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, 
 		}
 		all = append(all, hits...)
 	}
-	slices.SortStableFunc(all, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(all, func(a, b Hit) int {
+		switch {
+		case a.Quoted == b.Quoted:
+			return cmp.Compare(b.Score, a.Score)
+		case a.Quoted:
+			return -1
+		}
+		return 1
+	})
 	return all[:min(len(all), cmp.Or(query.Limit, DefaultHits))], nil
 }
 

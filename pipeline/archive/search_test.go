@@ -33,17 +33,17 @@ func TestSearchOfKeysFindsNothingOfOtherKeys(t *testing.T) {
 	mine, also, theirs := uuid.New(), uuid.New(), uuid.New()
 	hits := byKey{
 		mine:   {{From: 1, Score: 0.9}, {From: 2, Score: 0.1}},
-		also:   {{From: 3, Score: 0.5}},
+		also:   {{From: 5, Score: 0.8, Quoted: true}, {From: 3, Score: 0.5}},
 		theirs: {{From: 4, Score: 1}},
 	}
 	for name, test := range map[string]struct {
 		query archive.Query
 		want  []int
 	}{
-		"all of them, best first": {archive.Query{Limit: 10}, []int{1, 3, 2}},
-		"so many of all":          {archive.Query{Limit: 2}, []int{1, 3}},
-		"one of them":             {archive.Query{APIKey: also, Limit: 10}, []int{3}},
-		"another one":             {archive.Query{APIKey: theirs, Limit: 10}, nil},
+		"all, a phrase first": {archive.Query{Limit: 10}, []int{5, 1, 3, 2}},
+		"so many of all":      {archive.Query{Limit: 2}, []int{5, 1}},
+		"one of them":         {archive.Query{APIKey: also, Limit: 10}, []int{5, 3}},
+		"another one":         {archive.Query{APIKey: theirs, Limit: 10}, nil},
 	} {
 		found, err := archive.SearchFor(t.Context(), hits, tenants.NewWorkspaceID(), tenants.Reader{Own: true, Keys: []uuid.UUID{mine, also}}, test.query)
 		if err != nil {

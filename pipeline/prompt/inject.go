@@ -116,7 +116,7 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Conversation.Digests)
 	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
-	update.Messages.Position, update.Messages.Head, update.Increment.Continued = position, exchange.Conversation.Chain[position], session.HasHistory(exchange.Conversation.Digests)
+	update.Messages.Position, update.Messages.Head, update.Increment.Continued = position, exchange.Conversation.Chain[position], session.HasHistory(exchange.Conversation.Digests) || exchange.Request.Previous != ""
 	if lane.Kind != session.Side && !isTitled(exchange.Conversation.Digests[:min(from, position)]) {
 		update.Title = title(exchange)
 	}

@@ -189,6 +189,9 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Conversation.Redacts() // a plan uses the client's own bytes
 	hint := client.Hint(request.Headers, exchange.Request)
+	if previous := exchange.Request.Previous; previous != "" {
+		hint = w.Resolver.Continue(exchange.Scope, hint, previous)
+	}
 	prompt.guarded(func() {
 		if request.NoStore {
 			w.glance(ctx, prompt, hint)

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -32,6 +33,7 @@ type Sent struct {
 	Summarizes bool
 
 	size    sentSize
+	stores  bool // the provider stores the answer
 	limit   int  // maximum prompt tokens; 0 if unknown
 	most    int  // maximum answer tokens; 0 if the request has no limit
 	isNear  bool // the prompt may be too long although it should fit
@@ -67,7 +69,7 @@ func (p *Prompt) Sent() Sent {
 			estimate: exchange.Estimate(exchange.Lane.Projection),
 			anchor:   session.Anchor{Position: length, Fixed: exchange.Limits.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Lane.Projection)},
 		},
-		limit: exchange.Limits.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
+		stores: wire.Stores(exchange.Body), limit: exchange.Limits.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
 		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
 	sent.size.anchor.Projection = number(exchange)
@@ -134,6 +136,9 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	for _, own := range answer.Compactions {
 		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
 	}
+	if sent.stores && sent.Lane != nil && answer.ID != "" && answer.Complete {
+		w.Resolver.Answered(sent.Scope, answer.ID, sent.Lane.Session)
+	}
 	if !usage.Reported || usage.Prompt() == 0 {
 		return money
 	}
@@ -154,6 +159,7 @@ func (w *Writer) answering(sent *Sent, name string) tokens.Model {
 	if answered.Name == own.Name {
 		return own
 	}
+	answered.Provider = cmp.Or(own.Provider, answered.Provider)
 	dearest := own
 	for _, model := range sent.account.others {
 		if model.Name == answered.Name {
@@ -177,11 +183,11 @@ func (w *Writer) toolFees(answering tokens.Model, uses map[string]int) int64 {
 	}
 	sum := 0.0
 	for tool, count := range uses {
-		price, isListed := w.Models.ToolUse(answering.Provider, tool)
+		price, isListed := w.Models.ToolUse(answering, tool)
 		if !isListed {
-			price = w.unlistedFee(tool)
+			price = tokens.ToolPrice{Use: w.unlistedFee(tool)}
 		}
-		sum += price * float64(count)
+		sum += price.Of(count)
 	}
 	return int64(math.Round(sum * 1e6))
 }
@@ -197,7 +203,7 @@ func (w *Writer) unlistedFee(tool string) float64 {
 func (w *Writer) UnlistedTools(sent *Sent, answer wire.Answer) map[string]int64 {
 	answering, unlisted := w.answering(sent, answer.Model), map[string]int64{}
 	for tool, count := range answer.Tools {
-		if _, isListed := w.Models.ToolUse(answering.Provider, tool); !isListed && count > 0 {
+		if _, isListed := w.Models.ToolUse(answering, tool); !isListed && count > 0 {
 			unlisted[tool] = w.toolFees(answering, map[string]int{tool: count})
 		}
 	}

@@ -37,6 +37,9 @@ func forkID(from uuid.UUID, kind Kind, link conversation.Hash) uuid.UUID {
 // sessionID returns the id of the session that a lane opens. It is the same for every request with the same
 // name in the same scope.
 func sessionID(scope Scope, hint Hint, lane uuid.UUID) uuid.UUID {
+	if hint.Session != uuid.Nil {
+		return hint.Session
+	}
 	if hint.Name == "" {
 		return named("session", conversation.Hash(sha256.Sum256(lane[:])))
 	}

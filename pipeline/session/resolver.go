@@ -36,6 +36,10 @@ type Hint struct {
 	// Copied says that the client's thread began as a copy of the session's main one. Its lane forks from the
 	// main lane, so it is looked up there.
 	Copied bool
+
+	// Session is the session with the answer that the request continues at the provider. It is set by
+	// Resolver.Continue.
+	Session uuid.UUID
 }
 
 // line is the name of the thread in which the request's lane is looked up.
@@ -52,8 +56,9 @@ type Resolver struct {
 	*news // changes of those lanes elsewhere
 
 	store     Store
-	runs      *localcache.Cache[[32]byte, *Run]     // by the root of their histories
-	histories *localcache.Cache[[32]byte, *history] // by their first link
+	runs      *localcache.Cache[[32]byte, *Run]      // by the root of their histories
+	histories *localcache.Cache[[32]byte, *history]  // by their first link
+	answers   *localcache.Cache[[32]byte, uuid.UUID] // sessions of answers that providers store
 	openings  openings
 	*rewritings
 
@@ -108,6 +113,10 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
 	}
+	answers, err := localcache.New[[32]byte](localcache.Options[uuid.UUID]{MaximumSize: knownAnswers})
+	if err != nil {
+		return nil, fmt.Errorf("answers: %w", err)
+	}
 	rewritings, err := newRewritings()
 	if err != nil {
 		return nil, err
@@ -115,7 +124,7 @@ func NewResolver(store Store) (*Resolver, error) {
 	remembers := &mind{lanes: lanes, heads: heads}
 	return &Resolver{
 		mind: remembers, news: &news{store: store, mind: remembers, refreshing: make(chan struct{}, refreshers)},
-		store: store, runs: runs, openings: newOpenings(), histories: histories, rewritings: rewritings, outage: NewOutage(time.Now),
+		store: store, runs: runs, openings: newOpenings(), histories: histories, answers: answers, rewritings: rewritings, outage: NewOutage(time.Now),
 	}, nil
 }
 

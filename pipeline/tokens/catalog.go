@@ -47,11 +47,26 @@ type provenance struct {
 
 // catalogTool is the price of a tool run by a provider.
 type catalogTool struct {
-	Provider string  `json:"provider"`
-	Tool     string  `json:"tool"`
-	Use      float64 `json:"use"` // US dollars per use
+	Provider string `json:"provider"` // that is asked
+	Tool     string `json:"tool"`
+	Models   string `json:"models,omitempty"` // beginning of the names of its models; "" means all that no other row names
+	ToolPrice
 
 	provenance
+}
+
+// ToolPrice is the price of a tool run by a provider.
+type ToolPrice struct {
+	Use  float64 `json:"use"`            // US dollars per use
+	Once bool    `json:"once,omitempty"` // for all uses of one answer together
+}
+
+// Of returns the price of uses for one answer, in US dollars.
+func (p ToolPrice) Of(uses int) float64 {
+	if p.Once {
+		uses = min(uses, 1)
+	}
+	return p.Use * float64(uses)
 }
 
 // catalogModel is a row of the catalog.
@@ -93,7 +108,7 @@ type table struct {
 	byName   map[string]Model // under all their names
 	ends     map[string]Ending
 	prefixes map[string]bool
-	uses     map[[2]string]float64 // price of a tool, by provider and tool
+	tools    []catalogTool
 	endings  []ending
 }
 
@@ -116,7 +131,7 @@ func readTable(content []byte) (*table, error) {
 	}
 	read := &table{
 		date: file.Date.at, byName: make(map[string]Model, 2*len(file.Models)), ends: map[string]Ending{},
-		prefixes: make(map[string]bool, len(file.Prefixes)), uses: map[[2]string]float64{}, endings: endings(),
+		prefixes: make(map[string]bool, len(file.Prefixes)), tools: file.Tools, endings: endings(),
 	}
 	for _, prefix := range file.Prefixes {
 		read.prefixes[prefix] = true
@@ -125,7 +140,6 @@ func readTable(content []byte) (*table, error) {
 		if err := errors.Join(tool.validate(&file), inRange("use", tool.Use, 0, maxPrice)); err != nil {
 			return nil, fmt.Errorf("tool %q of %q: %w", tool.Tool, tool.Provider, err)
 		}
-		read.uses[[2]string{tool.Provider, tool.Tool}] = tool.Use
 	}
 	for i := range file.Models {
 		if err := read.add(&file, &file.Models[i]); err != nil {

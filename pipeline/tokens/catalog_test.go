@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -137,12 +138,29 @@ func TestTiersAndRegionsChangeThePrice(t *testing.T) {
 			t.Errorf("%s, %+v: writing to the cache costs %v, want %v", test.model, test.terms, got.CacheWrite, test.write)
 		}
 	}
-	for tool, want := range map[[2]string]float64{{"anthropic", "web_search"}: 0.01, {"openai", "file_search"}: 0.0025, {"anthropic", "web_fetch"}: 0} {
-		if got, isListed := table.ToolUse(tool[0], tool[1]); !isListed || got != want {
-			t.Errorf("%v costs %v, %v; want %v", tool, got, isListed, want)
+	for _, test := range []struct {
+		model, tool string
+		uses        int
+		want        float64
+	}{
+		{"claude-opus-5-5", "web_search", 2, 0.02},
+		{"gpt-5.5", "file_search", 1, 0.0025},
+		{"claude-opus-5-5", "web_fetch", 3, 0},
+		{"gemini-3.8-flash", "google_search", 3, 0.042},
+		{"gemini-2.5-pro", "google_search", 3, 0.035}, // for the prompt
+		{"gemini-2.5-flash", "google_maps", 0, 0},
+		{"gemini-3.1-pro", "code_execution", 2, 0},
+	} {
+		model := table.Lookup(test.model)
+		if model.Provider == "google" {
+			model.Provider = "gemini" // asked for it
+		}
+		price, isListed := table.ToolUse(model, test.tool)
+		if got := price.Of(test.uses); !isListed || math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%d uses of %s by %s cost %v, %t; want %v", test.uses, test.tool, test.model, got, isListed, test.want)
 		}
 	}
-	if _, isListed := table.ToolUse("groq", "web_search"); isListed {
+	if _, isListed := table.ToolUse(tokens.Model{Provider: "groq"}, "web_search"); isListed {
 		t.Error("a tool that is not listed has a price")
 	}
 	if dearest := table.DearestToolUse(); dearest != 0.03 {

@@ -110,18 +110,26 @@ func (m *Models) Ending(name string) (ending Ending, ok bool) {
 	return ending, ok
 }
 
-// ToolUse returns the price of one use of a provider's tool, in US dollars. isListed is false if the catalog
-// lacks the tool; price is 0 in that case.
-func (m *Models) ToolUse(provider, tool string) (price float64, isListed bool) {
-	price, isListed = m.current.Load().uses[[2]string{provider, tool}]
-	return price, isListed
+// ToolUse returns the price of a tool that a model's provider runs. isListed is false if the catalog lacks the
+// tool.
+func (m *Models) ToolUse(model Model, tool string) (price ToolPrice, isListed bool) {
+	named := -1 // length of the beginning of names that the row names
+	for _, row := range m.current.Load().tools {
+		if row.Provider == model.Provider && row.Tool == tool && strings.HasPrefix(model.Name, row.Models) && len(row.Models) > named {
+			named, price = len(row.Models), row.ToolPrice
+		}
+	}
+	return price, named >= 0
 }
 
-// DearestToolUse returns the price of one use of the most expensive listed tool, in US dollars.
+// DearestToolUse returns the price of one use of the most expensive listed tool, in US dollars. It leaves out
+// tools that are charged once for an answer, because a limit of uses doesn't bound them.
 func (m *Models) DearestToolUse() float64 {
 	dearest := 0.0
-	for _, price := range m.current.Load().uses {
-		dearest = max(dearest, price)
+	for _, row := range m.current.Load().tools {
+		if !row.Once {
+			dearest = max(dearest, row.Use)
+		}
 	}
 	return dearest
 }

@@ -54,7 +54,7 @@ func (f *Fields) Billing() Billing {
 	billing.Region, _ = String(f.Raw("inference_geo"))
 	billing.Uses, billing.Fee = f.uses()
 	billing.Search = f.searches()
-	for _, member := range []string{"previous_response_id", "conversation", "previous_interaction_id"} {
+	for _, member := range []string{previousResponse, "conversation", previousInteraction} {
 		billing.Beyond = billing.Beyond || f.Raw(member) != nil
 	}
 	for _, member := range []string{"models", "fallbacks"} {
@@ -67,15 +67,18 @@ func (f *Fields) Billing() Billing {
 // expensive one per use.
 func (f *Fields) uses() (uses int, fee int64) {
 	for _, tool := range Elements(f.Raw("tools")) {
-		kind := Text(tool, "type")
-		if Get(tool, "input_schema") != nil || isRunByClient(kind) {
+		if Get(tool, "input_schema") != nil {
 			continue
 		}
 		most, bounded := Int(Get(tool, "max_uses"))
 		if !bounded {
 			most = DefaultUses
 		}
-		uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, ToolFee(kind))
+		for _, kind := range kindsOf(tool) {
+			if !isRunByClient(kind) {
+				uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, ToolFee(kind))
+			}
+		}
 	}
 	if f.searches() {
 		uses, fee = uses+DefaultUses, max(fee, usualFee)
@@ -84,6 +87,21 @@ func (f *Fields) uses() (uses int, fee int64) {
 		uses = min(uses, max(0, most))
 	}
 	return min(uses, maxAnswers), fee
+}
+
+// kindsOf returns the kinds of tools in an element of a request's list: its type, or, as in Gemini's API, the
+// names of the objects in it. Declarations of functions are a list there.
+func kindsOf(tool json.RawMessage) []string {
+	if kind := Text(tool, "type"); kind != "" {
+		return []string{kind}
+	}
+	var kinds []string
+	for name, value := range Members(tool) {
+		if len(value) > 0 && value[0] == '{' {
+			kinds = append(kinds, string(name))
+		}
+	}
+	return kinds
 }
 
 // searches reports whether the provider searches the web without a tool in the request: as an option of Chat,

@@ -35,6 +35,9 @@ func TestChargesAreReadFromTheBody(t *testing.T) {
 		`{"messages":[],"plugins":[{"id":"file-parser"}]}`:                       {},
 		`{"messages":[],"tools":[{"type":"function","function":{"name":"x"}},{"name":"x","input_schema":{}},{"type":"bash_20250124","name":"bash"}]}`: {},
 		`{"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":3}]}`:                                                   {Uses: 3, Fee: 30_000},
+		`{"messages":[],"tools":[{"functionDeclarations":[{"name":"x"}]},{"computerUse":{}}]}`:                                                        {},
+		`{"messages":[],"tools":[{"functionDeclarations":[]},{"google_search":{}},{"codeExecution":{},"urlContext":{}}]}`:                             {Uses: 30, Fee: 30_000},
+		`{"messages":[],"tools":[{"type":"google_search"},{"type":"function","name":"x","parameters":{}}]}`:                                           {Uses: 10, Fee: 30_000},
 		`{"messages":[],"tools":[{"type":"web_search"},{"type":"image_generation"}],"max_tool_calls":4}`:                                              {Uses: 4, Fee: 250_000},
 	} {
 		fields := wire.NewFields(open(t, body, "messages"))

@@ -90,6 +90,9 @@ type Request struct {
 	// ("metadata.user_id", "prompt_cache_key", …).
 	SessionID, SessionSource string
 
+	// Previous is the id of the answer, stored by the provider, that the request continues; "" if absent.
+	Previous string `json:"-"`
+
 	// EndUser is the application's id of its user, as returned by EndUser; "" if absent.
 	EndUser string `json:"-"`
 
@@ -140,6 +143,7 @@ type Tap interface {
 
 // Answer holds the information that a tap read from an answer.
 type Answer struct {
+	ID         string // by which a later request can continue it, if the provider stores it; "" without such ids
 	Model      string
 	StopReason string
 	Usage      Usage
@@ -210,6 +214,14 @@ func (a *Answer) ReadToolUses(usage json.RawMessage) {
 		if uses, ok := Count(value); ok && counts {
 			a.Use(tool, uses)
 		}
+	}
+}
+
+// AddFound adds the tokens that Google's own tools gave the model beside the prompt. Those found by its search
+// are not charged for (https://ai.google.dev/gemini-api/docs/pricing), and no answer tells them from others.
+func (a *Answer) AddFound(tokens int) {
+	if _, searched := a.Tools["google_search"]; !searched || len(a.Tools) > 1 {
+		a.Usage.Input += tokens
 	}
 }
 

@@ -93,7 +93,7 @@ const nameLength = 255
 
 // SessionName returns the session's name in a body and the member that held it: the first of metadata.user_id
 // (after "_session_", or as JSON with session_id), metadata.session_id, prompt_cache_key, conversation (or
-// its id) and previous_response_id. Names over 255 bytes are ignored.
+// its id) and the answer that it continues. Names over 255 bytes are ignored.
 func SessionName(body *Envelope) (name, source string) {
 	metadata, _ := body.Member("metadata")
 	for _, candidate := range []struct {
@@ -110,13 +110,29 @@ func SessionName(body *Envelope) (name, source string) {
 			}
 			return body.text("conversation")
 		}},
-		{"previous_response_id", func() string { return body.text("previous_response_id") }},
+		{previousResponse, func() string { return body.text(previousResponse) }},
+		{previousInteraction, func() string { return body.text(previousInteraction) }},
 	} {
 		if name = candidate.name(); name != "" && len(name) <= nameLength {
 			return name, candidate.source
 		}
 	}
 	return "", ""
+}
+
+// The members that name an answer which the provider stores, and which the request continues.
+const previousResponse, previousInteraction = "previous_response_id", "previous_interaction_id"
+
+// Previous returns the id of the stored answer that a body continues; "" if absent.
+func Previous(body *Envelope) string {
+	return cmp.Or(body.text(previousResponse), body.text(previousInteraction))
+}
+
+// Stores reports whether the provider stores the answer to a body, which it does unless the body says that it
+// must not.
+func Stores(body *Envelope) bool {
+	store, _ := body.Member("store")
+	return string(store) != "false"
 }
 
 // EndUser returns the id by which an application names its current user: the first of user, safety_identifier

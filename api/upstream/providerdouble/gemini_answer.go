@@ -19,9 +19,26 @@ type geminiAnswer struct {
 }
 
 type geminiCandidate struct {
-	Content      geminiSaid `json:"content"`
-	FinishReason string     `json:"finishReason,omitempty"`
-	Index        int        `json:"index"`
+	Content      geminiSaid       `json:"content"`
+	FinishReason string           `json:"finishReason,omitempty"`
+	Index        int              `json:"index"`
+	Grounding    *geminiGrounding `json:"groundingMetadata,omitempty"`
+}
+
+// geminiGrounding is what an answer says about its searches.
+type geminiGrounding struct {
+	Queries []string `json:"webSearchQueries"`
+}
+
+func (u Usage) grounding() *geminiGrounding {
+	if u.Searches == 0 {
+		return nil
+	}
+	grounding := &geminiGrounding{Queries: []string{""}}
+	for i := range u.Searches {
+		grounding.Queries = append(grounding.Queries, fmt.Sprint("query ", i))
+	}
+	return grounding
 }
 
 type geminiSaid struct {
@@ -84,10 +101,13 @@ func (r *geminiRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	whole := geminiAnswer{Usage: usage.gemini(), Model: cmp.Or(usage.Model, r.modelID), ID: d.name("", 22)}
 	frame := whole
 	frame.Usage = geminiUsage{Prompt: whole.Usage.Prompt, Total: whole.Usage.Prompt, Cached: whole.Usage.Cached}
-	whole.Candidates = []geminiCandidate{{Content: geminiSaid{parts, "model"}, FinishReason: reason}}
+	whole.Candidates = []geminiCandidate{{Content: geminiSaid{parts, "model"}, FinishReason: reason, Grounding: usage.grounding()}}
 	var events []event
 	add := func(frame geminiAnswer, finish string, parts ...geminiPart) {
 		frame.Candidates = []geminiCandidate{{Content: geminiSaid{parts, "model"}, FinishReason: finish}}
+		if finish != "" {
+			frame.Candidates[0].Grounding = usage.grounding()
+		}
 		events = append(events, event{data: encode(frame), chunk: true})
 	}
 	for i, part := range parts {

@@ -38,6 +38,14 @@ type interactionsUsage struct {
 	Output  int `json:"total_output_tokens"`
 	Thought int `json:"total_thought_tokens"`
 	Tools   int `json:"total_tool_use_tokens"`
+
+	Grounding []interactionsUse `json:"grounding_tool_count,omitempty"`
+}
+
+// interactionsUse counts the uses of one of Google's tools.
+type interactionsUse struct {
+	Type  string `json:"type"`
+	Count int    `json:"count"`
 }
 
 // interactionsEvent is an event of a stream.
@@ -196,5 +204,9 @@ func (s interactionStep) deltas(chunks int) []interactionsDelta {
 
 func (u Usage) interactions() *interactionsUsage {
 	prompt := u.Input + u.CacheRead + u.CacheWrite
-	return &interactionsUsage{Total: prompt + u.Output, Input: prompt, Cached: u.CacheRead, Output: u.Output - u.Reasoning, Thought: u.Reasoning}
+	usage := &interactionsUsage{Total: prompt + u.Output, Input: prompt, Cached: u.CacheRead, Output: u.Output - u.Reasoning, Thought: u.Reasoning}
+	if u.Searches > 0 {
+		usage.Grounding = []interactionsUse{{"google_search", u.Searches}}
+	}
+	return usage
 }

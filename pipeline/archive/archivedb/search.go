@@ -56,6 +56,9 @@ func (x *Index) Search(ctx context.Context, workspace tenants.WorkspaceID, query
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	if question.HasPhrase() {
+		within.quotedFirst(ctx, hits, question)
+	}
 	var found []archive.Hit
 	for len(hits) > 0 && len(found) < limit {
 		next := hits[:min(limit-len(found), len(hits))]
@@ -107,7 +110,7 @@ func (l lookup) shown(ctx context.Context, hits []foundHit, question search.Ques
 	group.SetLimit(fetchesAtOnce)
 	for i := range hits {
 		group.Go(func() (err error) {
-			recalls[i], err = l.show(ctx, &hits[i].Hit, hits[i].format, question)
+			recalls[i], err = l.show(ctx, &hits[i], question)
 			return err
 		})
 	}
@@ -136,7 +139,34 @@ func (x *Index) Messages(ctx context.Context, workspace tenants.WorkspaceID, hit
 type foundHit struct {
 	archive.Hit
 
-	format conversation.Format
+	format   conversation.Format
+	messages []conversation.Message // nil if not read yet
+}
+
+// quotedFirst reads the originals of the best hits, and moves those with a phrase of the question before the
+// others. Originals that it cannot read are reported when their hit is shown.
+func (l lookup) quotedFirst(ctx context.Context, hits []foundHit, question search.Question) {
+	var group errgroup.Group
+	group.SetLimit(fetchesAtOnce)
+	for i := range hits[:min(search.MostPhrased, len(hits))] {
+		if hit := &hits[i]; hit.Score >= search.LeastPhrased {
+			group.Go(func() error {
+				err := l.read(ctx, hit)
+				hit.Quoted = question.QuotedIn(hit.messages)
+				return err
+			})
+		}
+	}
+	_ = group.Wait()
+	search.QuotedFirst(hits, func(h *foundHit) bool { return h.Quoted })
+}
+
+// read reads the originals of a hit, once.
+func (l lookup) read(ctx context.Context, hit *foundHit) (err error) {
+	if hit.messages == nil {
+		hit.messages, err = l.messages(ctx, l.workspace, &hit.Hit, hit.format)
+	}
+	return err
 }
 
 // find returns hits without the data from their originals. It returns more than limit if available, because
@@ -283,12 +313,11 @@ func (x *Index) formats(ctx context.Context, workspace tenants.WorkspaceID, sess
 
 // show adds the data from the originals of a hit, which are only read for hits. It reports whether the hit
 // consists of recalls only.
-func (l lookup) show(ctx context.Context, hit *archive.Hit, format conversation.Format, question search.Question) (isRecall bool, err error) {
-	messages, err := l.messages(ctx, l.workspace, hit, format)
-	if err != nil {
+func (l lookup) show(ctx context.Context, hit *foundHit, question search.Question) (isRecall bool, err error) {
+	if err := l.read(ctx, hit); err != nil {
 		return false, err
 	}
-	messages, isRecall = search.WithoutRecalls(messages)
+	messages, isRecall := search.WithoutRecalls(hit.messages)
 	hit.Matched = search.Matched(messages, question, mostMatched)
 	for _, document := range search.Documents(hit.From, messages) {
 		isRecall = isRecall && (document.From != hit.From || document.To != hit.To)

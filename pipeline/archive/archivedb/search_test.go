@@ -212,3 +212,29 @@ func TestFiltersNarrowASearch(t *testing.T) {
 		t.Errorf("a path alone finds %q", got)
 	}
 }
+
+// Files of the same words differ in which of their numbers stand side by side.
+func TestAnExactPhraseComesBeforeTheSameWords(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var raw [][]byte
+	numbers := []int{2, 7, 12, 40}
+	for _, part := range numbers {
+		id, text := fmt.Sprintf("c%d", part), &strings.Builder{}
+		for line := 1; line <= 45; line++ {
+			fmt.Fprintf(text, "Part %d, line %d: the copper weighs %d grams.\n", part, line, line*part*17%9973)
+		}
+		raw = append(raw, call(id, "Bash", map[string]any{"command": "cat next"}), result(id, text.String()))
+	}
+	f.put(t, entries(raw...)...)
+	index := f.indexed(t)
+	for query, part := range map[string]int{"Part 2, line 40": 2, "What does part 40, line 2 say?": 40, `where is "Part 7, line 12:" now`: 7} {
+		for _, limit := range []int{1, 8} {
+			hits := f.search(t, index, archive.Query{Text: query, Limit: limit})
+			at := 2 * slices.Index(numbers, part)
+			if want := fmt.Sprintf("%d-%d", at, at+2); span(hits[:1]) != want || !hits[0].Quoted {
+				t.Errorf("%q, %d hits: %s, want %s first", query, limit, span(hits), want)
+			}
+		}
+	}
+}

@@ -207,15 +207,16 @@ func cut(text string, question Question, budget int, count func(string) int) str
 	return joined(lines, kept)
 }
 
-// matching returns the lines that match the question, best first.
+// matching returns the lines that match the question, best first: those with a phrase of it before the others.
 func matching(lines []string, question Question) []int {
 	places := map[string]int{}
 	for i, term := range question.Wanted {
 		places[term.Text] = i
 	}
 	type scored struct {
-		line  int
-		score float64
+		line   int
+		score  float64
+		quoted bool
 	}
 	var found []scored
 	holding := make([]int, len(question.Wanted))
@@ -237,10 +238,11 @@ func matching(lines []string, question Question) []int {
 			}
 		}
 		if score > 0 {
-			found = append(found, scored{i, score})
+			found = append(found, scored{i, score, question.quotedBy(lines[i])})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	QuotedFirst(found, func(one *scored) bool { return one.quoted })
 	order := make([]int, len(found))
 	for i := range found {
 		order[i] = found[i].line

@@ -24,6 +24,9 @@ type Wanted struct {
 // Question is a parsed question.
 type Question struct {
 	Wanted []Wanted // most wanted first
+
+	phrases []string // what to find word by word, in the form of named
+	whole   string   // the whole question in that form
 }
 
 // MaxWanted bounds the terms of a question.
@@ -55,6 +58,7 @@ func Ask(text string) Question {
 	if len(text) > maxQuestionBytes {
 		text = strings.ToValidUTF8(text[:maxQuestionBytes/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxQuestionBytes/2:], "")
 	}
+	written := text
 	asked := asking{weights: map[string]float64{}, order: map[string]int{}, written: map[string]string{}}
 	if match := described.FindStringSubmatch(text); match != nil {
 		asked.add(namedTerm+named(match[1]), wantedPhrase)
@@ -63,13 +67,17 @@ func Ask(text string) Question {
 	if line := strings.TrimSpace(text); line != "" && len(line) < longestName {
 		asked.add(namedTerm+named(strings.TrimRight(line, "?.!")), wantedPhrase/2)
 	}
+	var quotations []string
 	for _, match := range quoted.FindAllStringSubmatch(text, maxQuoted) {
 		phrase := strings.Join(match[1:], "")
+		quotations = append(quotations, phrase)
 		asked.add(namedTerm+named(phrase), wantedPhrase/2)
 		asked.words(phrase, quotedTimes)
 	}
 	asked.words(text, 1)
-	return asked.question()
+	question := asked.question()
+	question.phrases, question.whole = phrases(written, quotations), named(written)
+	return question
 }
 
 // longestName is the maximum length of a whole description, in bytes.

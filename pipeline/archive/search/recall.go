@@ -158,14 +158,15 @@ type Match struct {
 	Document Document
 	Rank     float64 // the order of matches before neighbors lend
 	Score    float64 // share of the question's weight that the document holds, 0 to 1
+	Quoted   bool    // it contains a phrase of the question word by word
 }
 
 // Recency is the newest document's maximum gain in rank over the oldest, as a share. It decides between
 // similar matches.
 const Recency = 0.02
 
-// Search returns the documents before message before (0 means all) that answer a question, best first. Equal
-// matches are sorted newest first.
+// Search returns the documents before message before (0 means all) that answer a question, best first. Those
+// with a phrase of the question come before the others. Equal matches are sorted newest first.
 func (m *Memory) Search(question Question, before, limit int) []Match {
 	documents := len(m.documents)
 	if before > 0 {
@@ -197,6 +198,12 @@ func (m *Memory) Search(question Question, before, limit int) []Match {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.Document.From, a.Document.From), cmp.Compare(a.Document.Part, b.Document.Part))
 	})
 	Lend(matches, func(m *Match) Ranked { return Ranked{From: m.Document.From, To: m.Document.To, Rank: m.Rank} })
+	if question.HasPhrase() {
+		for i := range matches[:min(MostPhrased, len(matches))] {
+			matches[i].Quoted = matches[i].Score >= LeastPhrased && question.quotedIn(&matches[i].Document)
+		}
+		QuotedFirst(matches, func(m *Match) bool { return m.Quoted })
+	}
 	return matches[:min(limit, len(matches))]
 }
 

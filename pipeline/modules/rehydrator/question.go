@@ -140,6 +140,9 @@ func (q *question) unknown() []string {
 // document needs to come back.
 func (q *question) fromBody(hidden part, words string, threshold float64, isName bool) (back []found, answered bool, err error) {
 	asked := search.Ask(words)
+	if isName {
+		asked = asked.WithoutPhrases() // many messages hold a name; the one about it ranks best
+	}
 	turns, err := q.candidates(hidden, asked)
 	if err != nil {
 		return nil, false, err

@@ -52,7 +52,7 @@ func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.Entries = 0               // they are among those of Seen by now
+	held.Entries = 0                           // they are among those of Seen by now
 	got, err := json.Marshal(toWritten(&held)) //nolint:musttag // Go's own names do here
 	if err != nil {
 		t.Fatal(err)

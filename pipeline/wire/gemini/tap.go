@@ -10,6 +10,8 @@ import (
 // listener collects the parts of an answer.
 type listener struct {
 	answer   wire.Answer
+	tools    toolUses
+	found    int // tokens of the results of Google's tools
 	parts    []json.RawMessage
 	kept     int  // bytes of parts
 	isBroken bool // the parts exceed the limit together
@@ -42,6 +44,8 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 // Answer implements wire.Listener.
 func (l *listener) Answer() wire.Answer {
 	answer := l.answer
+	l.tools.tell(&answer)
+	answer.AddFound(l.found)
 	if answer.Complete && len(l.parts) > 0 {
 		answer.Messages = []json.RawMessage{l.message()}
 	}
@@ -62,7 +66,10 @@ func (l *listener) read(chunk json.RawMessage) {
 				l.answer.StopReason, l.answer.Complete = strings.ToLower(reason), true
 			}
 		case "usageMetadata":
-			readUsage(&l.answer.Usage, value)
+			if readUsage(&l.answer.Usage, value) {
+				l.found = count(wire.Get(value, "toolUsePromptTokenCount"))
+			}
+			l.tools.readUsage(value)
 			if tier := wire.Text(value, "serviceTier"); tier != "" {
 				l.answer.Served.Tier = strings.ToLower(tier)
 			}
@@ -76,8 +83,10 @@ func (l *listener) read(chunk json.RawMessage) {
 func (l *listener) candidate(candidate json.RawMessage) {
 	for _, raw := range wire.Elements(wire.Get(wire.Get(candidate, "content"), "parts")) {
 		l.answer.Said += len(readPart(raw).data)
+		l.tools.readPart(raw)
 		l.keep(raw)
 	}
+	l.tools.readCandidate(candidate)
 	if reason := wire.Text(candidate, "finishReason"); reason != "" && reason != "FINISH_REASON_UNSPECIFIED" {
 		l.answer.StopReason, l.answer.Complete = strings.ToLower(reason), true
 	}
@@ -122,18 +131,19 @@ func isMerged(first, next part) bool {
 	return first.kind == next.kind && (first.kind == text || first.kind == thought) && !first.isSigned && !next.isSigned
 }
 
-// readUsage reads a usage. The prompt includes the cached tokens; thinking, and the results of Google's own
-// tools, are counted beside the answer and the prompt.
-func readUsage(usage *wire.Usage, raw json.RawMessage) {
+// readUsage reads a usage and reports whether it has one. The prompt includes the cached tokens; thinking is
+// counted beside the answer.
+func readUsage(usage *wire.Usage, raw json.RawMessage) bool {
 	prompt, known := wire.Int(wire.Get(raw, "promptTokenCount"))
 	if !known || prompt == 0 && usage.Reported {
-		return
+		return false
 	}
 	cached := min(count(wire.Get(raw, "cachedContentTokenCount")), max(0, prompt))
 	*usage = wire.Usage{
-		Reported: true, CacheRead: cached, Input: max(0, prompt-cached) + count(wire.Get(raw, "toolUsePromptTokenCount")),
+		Reported: true, CacheRead: cached, Input: max(0, prompt-cached),
 		Output: count(wire.Get(raw, "candidatesTokenCount")) + count(wire.Get(raw, "thoughtsTokenCount")),
 	}
+	return true
 }
 
 // errorType returns the type of an error: Google's status.

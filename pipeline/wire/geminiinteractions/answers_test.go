@@ -30,8 +30,8 @@ func events(named bool, data ...string) string {
 
 func answers() []wiretest.Answer {
 	whole := wire.Answer{
-		Model: "gemini-3-pro-preview", StopReason: "requires_action", Complete: true, Served: wire.Served{Tier: "standard"}, Tools: map[string]int{"google_search": 2},
-		Usage:    wire.Usage{Reported: true, Input: 24, CacheRead: 100, Output: 10},
+		ID: "v1_x", Model: "gemini-3-pro-preview", StopReason: "requires_action", Complete: true, Served: wire.Served{Tier: "standard"}, Tools: map[string]int{"google_search": 2},
+		Usage:    wire.Usage{Reported: true, Input: 20, CacheRead: 100, Output: 10},
 		Messages: wiretest.Raws(thoughtStep, searchStep, outputStep, callStep),
 	}
 	stream := []string{
@@ -58,6 +58,10 @@ func answers() []wiretest.Answer {
 	}
 	short := whole
 	short.Messages = wiretest.Raws(outputStep)
+	ran := []string{
+		`{"type":"google_search_call","id":"s1","arguments":{"queries":["a","","b"]}}`, `{"type":"google_search_call","id":"s2","arguments":{"queries":["a"]}}`,
+		`{"type":"code_execution_call","id":"x1","arguments":{"code":"1"}}`, callStep,
+	}
 	const failure = `{"code":"gateway_timeout","message":"Deadline expired before operation could complete."}`
 	body := `{"id":"v1_x","object":"interaction","model":"gemini-3-pro-preview","status":"requires_action","service_tier":"standard","steps":[{"type":"user_input","content":[{"type":"text","text":"q"}]},` +
 		thoughtStep + `,` + searchStep + `,` + outputStep + `,` + callStep + `],"usage":` + usage + `}`
@@ -78,14 +82,21 @@ func answers() []wiretest.Answer {
 			Name: "an answer cut at its limit", Body: `{"model":"m","status":"incomplete","steps":[` + outputStep + `],"usage":{"total_input_tokens":1,"total_output_tokens":2}}`,
 			Want: wire.Answer{Model: "m", StopReason: "incomplete", Complete: true, Usage: wire.Usage{Reported: true, Input: 1, Output: 2}, Messages: wiretest.Raws(outputStep)},
 		},
-		{Name: "an answer in the background", Body: `{"agent":"deep-research","id":"v1_x","status":"in_progress"}`, Want: wire.Answer{Model: "deep-research"}},
+		{
+			Name: "tools that the usage does not count", Body: `{"model":"m","status":"completed","steps":[` + strings.Join(ran, ",") + `],"usage":{"total_input_tokens":1,"total_tool_use_tokens":50,"total_output_tokens":2}}`,
+			Want: wire.Answer{
+				Model: "m", StopReason: "completed", Complete: true, Usage: wire.Usage{Reported: true, Input: 51, Output: 2}, Messages: wiretest.Raws(ran...),
+				Tools: map[string]int{"google_search": 2, "code_execution": 1},
+			},
+		},
+		{Name: "an answer in the background", Body: `{"agent":"deep-research","id":"v1_x","status":"in_progress"}`, Want: wire.Answer{ID: "v1_x", Model: "deep-research"}},
 		{
 			Name: "a failure", Body: `{"model":"m","status":"failed","errors":[` + failure + `]}`,
 			Want: wire.Answer{Model: "m", StopReason: "failed", ErrorType: "gateway_timeout", Error: []byte(failure)},
 		},
 		{
 			Name: "an error inside the stream", Said: 28, Stream: events(true, append(append([]string{}, stream[:13]...), `{"error":`+failure+`,"event_type":"error"}`)...), // W15
-			Want: wire.Answer{Model: "gemini-3-pro-preview", ErrorType: "gateway_timeout", Error: []byte(failure)},
+			Want: wire.Answer{ID: "v1_x", Model: "gemini-3-pro-preview", ErrorType: "gateway_timeout", Error: []byte(failure)},
 		},
 		{Name: "an error body", Body: `{"error":` + failure + `}`, Want: wire.Answer{ErrorType: "gateway_timeout", Error: []byte(failure)}},
 		{

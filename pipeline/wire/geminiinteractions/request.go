@@ -23,6 +23,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	}
 	request.Model += agent
 	request.SessionID, request.SessionSource = wire.SessionName(body)
+	request.Previous = wire.Previous(body)
 	return request, fields.Err()
 }
 

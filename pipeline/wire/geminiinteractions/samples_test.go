@@ -152,7 +152,7 @@ func requests() []wiretest.Request {
 			Name: "much", Body: `{"model":"m","stream":true,"generation_config":{"max_output_tokens":100},"response_format":{"type":"text"},"tools":[{}],"system_instruction":"s","input":[{"type":"user_input"}]}`,
 			Want: wire.Request{Model: "m", Stream: true, MaxOutput: 100, Fixed: wiretest.Raws(`"s"`, `[{}]`, `{"type":"text"}`)},
 		},
-		{Name: "a history at Google", Body: `{"model":"m","previous_interaction_id":"v1_x","input":[{"type":"function_result"}]}`, Want: wire.Request{Model: "m", ReadOnly: "previous_interaction_id"}},
+		{Name: "a history at Google", Body: `{"model":"m","previous_interaction_id":"v1_x","input":[{"type":"function_result"}]}`, Want: wire.Request{Model: "m", ReadOnly: "previous_interaction_id", Previous: "v1_x", SessionID: "v1_x", SessionSource: "previous_interaction_id"}},
 		{Name: "an agent", Body: `{"agent":"deep-research","input":[{"type":"user_input"}]}`, Want: wire.Request{Model: "deep-research", ReadOnly: "agent"}},
 		{Name: "a string", Body: `{"model":"m","input":"a"}`, Want: wire.Request{Model: "m", ReadOnly: "input"}},
 		{Name: "contents", Body: `{"model":"m","input":[{"type":"text","text":"a"},{"type":"image"}]}`, Want: wire.Request{Model: "m", ReadOnly: "input"}},

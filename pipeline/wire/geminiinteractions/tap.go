@@ -2,6 +2,7 @@ package geminiinteractions
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"palimpsest/pipeline/wire"
@@ -11,6 +12,7 @@ import (
 type listener struct {
 	answer   wire.Answer
 	steps    []*building
+	found    int  // tokens of the results of Google's tools
 	kept     int  // bytes of steps
 	isBroken bool // the steps exceed the limit together, or one can't be put together
 }
@@ -92,6 +94,8 @@ func (l *listener) read(interaction json.RawMessage) {
 	var steps, errors json.RawMessage
 	for name, value := range wire.Members(interaction) {
 		switch string(name) {
+		case "id":
+			l.answer.ID, _ = wire.String(value)
 		case "model", "agent":
 			if model, ok := wire.String(value); ok && model != "" {
 				l.answer.Model = model
@@ -101,7 +105,9 @@ func (l *listener) read(interaction json.RawMessage) {
 		case "service_tier":
 			l.answer.Served.Tier, _ = wire.String(value)
 		case "usage":
-			readUsage(&l.answer, value)
+			if readUsage(&l.answer, value) {
+				l.found = count(value, "total_tool_use_tokens")
+			}
 		case "steps":
 			steps = value
 		case "errors":
@@ -142,30 +148,69 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 // Answer implements wire.Listener.
 func (l *listener) Answer() wire.Answer {
 	answer := l.answer
-	if !answer.Complete || l.isBroken {
-		return answer
+	answer.Tools = maps.Clone(answer.Tools)
+	if answer.Complete && !l.isBroken {
+		answer.Messages = l.messages()
+		countTools(&answer)
 	}
-	for _, step := range l.steps {
-		raw, ok := step.whole()
-		if !ok {
-			answer.Messages = nil
-			return answer
-		}
-		answer.Messages = append(answer.Messages, raw)
-	}
+	answer.AddFound(l.found)
 	return answer
 }
 
-// readUsage reads a usage. The input includes the cached tokens; thinking, and the results of Google's own tools,
-// are counted beside the answer and the input.
-func readUsage(answer *wire.Answer, raw json.RawMessage) {
+// messages returns the steps as a client sends them back, or nil if one is not whole.
+func (l *listener) messages() []json.RawMessage {
+	var messages []json.RawMessage
+	for _, step := range l.steps {
+		raw, ok := step.whole()
+		if !ok {
+			return nil
+		}
+		messages = append(messages, raw)
+	}
+	return messages
+}
+
+// countTools counts the calls of Google's tools among the steps of an answer, for the tools that its usage does
+// not count. A search counts once for each different query.
+func countTools(answer *wire.Answer) {
+	counts := map[string]int{}
+	queries := map[string]bool{}
+	for _, step := range answer.Messages {
+		tool, isCall := strings.CutSuffix(wire.Text(step, "type"), "_call")
+		if !isCall || !wire.IsBilledTool(tool) {
+			continue
+		}
+		counts[tool]++
+		if tool == googleSearch {
+			for _, raw := range wire.Elements(wire.Get(wire.Get(step, "arguments"), "queries")) {
+				if query, _ := wire.String(raw); strings.TrimSpace(query) != "" {
+					queries[query] = true
+				}
+			}
+		}
+	}
+	if len(queries) > 0 {
+		counts[googleSearch] = len(queries)
+	}
+	for tool, uses := range counts {
+		if _, counted := answer.Tools[tool]; !counted {
+			answer.Use(tool, uses)
+		}
+	}
+}
+
+const googleSearch = "google_search"
+
+// readUsage reads a usage and reports whether it has one. The input includes the cached tokens; thinking is
+// counted beside the answer.
+func readUsage(answer *wire.Answer, raw json.RawMessage) bool {
 	input, known := wire.Int(wire.Get(raw, "total_input_tokens"))
 	if !known || input == 0 && answer.Usage.Reported {
-		return
+		return false
 	}
 	cached := min(count(raw, "total_cached_tokens"), max(0, input))
 	answer.Usage = wire.Usage{
-		Reported: true, CacheRead: cached, Input: max(0, input-cached) + count(raw, "total_tool_use_tokens"),
+		Reported: true, CacheRead: cached, Input: max(0, input-cached),
 		Output: count(raw, "total_output_tokens") + count(raw, "total_thought_tokens"),
 	}
 	for _, used := range wire.Elements(wire.Get(raw, "grounding_tool_count")) {
@@ -173,6 +218,7 @@ func readUsage(answer *wire.Answer, raw json.RawMessage) {
 			answer.Use(tool, uses)
 		}
 	}
+	return true
 }
 
 // count returns a number of an object; 0 if absent.

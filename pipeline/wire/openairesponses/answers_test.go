@@ -40,6 +40,7 @@ const completed = `{"id":"resp_1","object":"response","model":"gpt-6-sol","statu
 
 func answers() []wiretest.Answer {
 	whole := wire.Answer{
+		ID:    "resp_1",
 		Model: "gpt-6-sol", StopReason: "completed", Complete: true,
 		Usage:    wire.Usage{Reported: true, Input: 15, CacheRead: 100, CacheWrite: 5, Output: 7},
 		Messages: wiretest.Raws(reasoning, message, call),
@@ -56,7 +57,7 @@ func answers() []wiretest.Answer {
 		},
 		{
 			Name: "an end that leaves the output out", Said: 7, Want: whole,
-			Stream: toolStream + "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[],\"usage\":" + usage + "}}\n\n",
+			Stream: toolStream + "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"output\":[],\"usage\":" + usage + "}}\n\n",
 		},
 		{
 			Name: "events without names", Stream: "data: {\"type\":\"response.completed\",\"response\":" + completed + "}\n\n", Want: whole,

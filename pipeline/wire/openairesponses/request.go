@@ -30,7 +30,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.ReadOnly = cmp.Or(request.ReadOnly, reference)
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
-	request.EndUser = wire.EndUser(body)
+	request.Previous, request.EndUser = wire.Previous(body), wire.EndUser(body)
 	return request, fields.Err()
 }
 

@@ -210,7 +210,7 @@ func requests() []wiretest.Request {
 			Name: "much", Body: `{"model":"m","stream":true,"max_output_tokens":100,"prompt_cache_key":"k","tools":[{}],"instructions":"be brief","input":[]}`,
 			Want: wire.Request{Model: "m", Stream: true, MaxOutput: 100, SessionID: "k", SessionSource: "prompt_cache_key", Fixed: wiretest.Raws(`"be brief"`, `[{}]`)},
 		},
-		{Name: "a chain", Body: `{"previous_response_id":"resp_1","input":[]}`, Want: wire.Request{ReadOnly: "previous_response_id", SessionID: "resp_1", SessionSource: "previous_response_id"}}, // W41
+		{Name: "a chain", Body: `{"previous_response_id":"resp_1","input":[]}`, Want: wire.Request{ReadOnly: "previous_response_id", Previous: "resp_1", SessionID: "resp_1", SessionSource: "previous_response_id"}}, // W41
 		{Name: "a reference", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"},{"type":"item_reference","id":"msg_1"}]}`, Want: wire.Request{Refers: true}},
 		{Name: "a reference to a call", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"fc_1"}]}`, Want: wire.Request{Refers: true, ReadOnly: "item_reference"}}, // W41
 		{Name: "only talk of a reference", Body: `{"input":[{"role":"user","content":"what is an item_reference?"}]}`, Want: wire.Request{}},

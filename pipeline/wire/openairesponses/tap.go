@@ -108,6 +108,8 @@ func readResponse(response json.RawMessage) wire.Answer {
 	var output json.RawMessage
 	for name, value := range wire.Members(response) {
 		switch string(name) {
+		case "id":
+			answer.ID, _ = wire.String(value)
 		case "model":
 			answer.Model, _ = wire.String(value)
 		case "status":
