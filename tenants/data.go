@@ -143,6 +143,7 @@ type Reader struct {
 	All  bool        // every session
 	Own  bool        // the sessions of Keys
 	Keys []uuid.UUID // the API keys that they have created
+	Held []uuid.UUID // those, and the API keys that they are responsible for, which Visible needs
 
 	// EndUser narrows searches and lookups to the sessions of an end user, as session.EndUserID names them;
 	// "" means all. MayRead ignores it because it does not know a session's end user.
@@ -156,16 +157,18 @@ func (r Reader) MayRead(apiKey uuid.UUID) bool {
 
 // And returns a reader with the rights that both have.
 func (r Reader) And(other Reader) Reader {
+	both := func(mine, theirs []uuid.UUID) []uuid.UUID {
+		return slices.DeleteFunc(slices.Clone(mine), func(key uuid.UUID) bool { return !slices.Contains(theirs, key) })
+	}
 	switch {
 	case r.All:
 		return other
 	case other.All:
 		return r
 	case !r.Own || !other.Own:
-		return Reader{}
+		return Reader{Held: both(r.Held, other.Held)}
 	}
-	isOther := func(key uuid.UUID) bool { return !slices.Contains(other.Keys, key) }
-	return Reader{Own: true, Keys: slices.DeleteFunc(slices.Clone(r.Keys), isOther)}
+	return Reader{Own: true, Keys: both(r.Keys, other.Keys), Held: both(r.Held, other.Held)}
 }
 
 // None reports whether the reader has no access.

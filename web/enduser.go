@@ -54,7 +54,11 @@ func (s *Server) shared(
 			if other.Workspace.ID == who.Workspace.ID || !other.Role.May(permission) || other.Workspace.Suspension != nil {
 				continue
 			}
-			switch missing := holds(c.Request().Context(), other.Workspace.ID, id); {
+			ctx, err := s.seeing(c.Request().Context(), who.User.ID, other.Workspace.ID, other.Role)
+			if err != nil {
+				return err
+			}
+			switch missing := holds(ctx, other.Workspace.ID, id); {
 			case missing == nil:
 				content := elsewherePage(noun, who.Workspace, other.Workspace, c.Request().URL.RequestURI())
 				return layout.Page(c, http.StatusNotFound, layout.Frame{Title: "In another workspace", Who: who}, content)

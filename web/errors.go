@@ -36,7 +36,7 @@ func problemOf(err error) problem {
 	var suspended tenants.Suspended
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, session.ErrNotFound), errors.Is(err, archive.ErrNotFound):
-		return problem{http.StatusNotFound, "Page not found", "This address does not exist in this workspace. It may have been removed."}
+		return problem{http.StatusNotFound, "Page not found", "This address does not exist in this workspace, or you may not see it. It may have been removed."}
 	case errors.Is(err, archive.ErrAway):
 		return problem{http.StatusServiceUnavailable, "The bucket does not answer",
 			"It stores the originals for this page. They are not lost, and the proxy keeps working. Try again in " + bucketRetry + " seconds."}
@@ -106,6 +106,8 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 			found.text += " The contact is " + s.config.Contact + "."
 		}
 		switch {
+		case errors.Is(err, tenants.ErrDenied) && c.Request().Method == http.MethodGet:
+			found.text = "An owner of the workspace can show you this page, or give you another role."
 		case errors.Is(err, archive.ErrAway):
 			c.Response().Header().Set(echo.HeaderRetryAfter, bucketRetry)
 		case errors.Is(err, tenants.ErrAway):

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/billing"
@@ -38,9 +39,26 @@ func (g *gate) as(permission tenants.Permission, handle func(c echo.Context, who
 		if suspended := who.Workspace.Suspension; suspended != nil && permission != tenants.Enter {
 			return tenants.Suspended{Reason: suspended.Reason}
 		}
+		ctx, err := g.seeing(c.Request().Context(), who.User.ID, who.Workspace.ID, who.Role)
+		if err != nil {
+			return err
+		}
+		c.SetRequest(c.Request().WithContext(ctx))
 		g.showPlan(c, who)
 		return handle(c, who)
 	})
+}
+
+// seeing returns a context in which the stores answer with what a member may see of a workspace.
+func (g *gate) seeing(ctx context.Context, person uuid.UUID, workspace tenants.WorkspaceID, role tenants.Role) (context.Context, error) {
+	var reader tenants.Reader
+	if !role.May(tenants.ReadSpend) { // who sees everything anyway
+		var err error
+		if reader, err = g.data.Reader(ctx, workspace, person); err != nil {
+			return nil, err
+		}
+	}
+	return tenants.WithVisible(ctx, reader.Visible(role.May)), nil
 }
 
 // operator wraps a handler for operators of the installation. Other people get a not-found page.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -54,19 +56,19 @@ func TestOpenStreamEndsWithItsReadersRights(t *testing.T) {
 			operator.Post("/operator/workspaces/"+owner.Workspace.ID.String()+"/suspend", "reason", "sends spam", "confirm", "ant")
 		}},
 	} {
-		reader := owner.Colleague(tenants.Viewer)
+		reader := owner.Colleague(tenants.Billing) // who sees every request
 		ctx, leave := context.WithCancel(t.Context())
 		answer := reader.Stream(ctx, "/live")
 		stream := bufio.NewScanner(answer)
 		product.Live.Recheck()
-		product.Live.Happened(owner.Workspace.ID, 1)
+		product.Live.Happened(owner.Workspace.ID, uuid.New(), 1)
 		if event := told(t, stream); event != "exchanges" {
 			t.Fatalf("%s: while they may read: %s", end.name, event)
 		}
 		end.by(reader)
 		product.People.Forget() // as the notification does, which then has streams look
 		product.Live.Recheck()
-		product.Live.Happened(owner.Workspace.ID, 1)
+		product.Live.Happened(owner.Workspace.ID, uuid.New(), 1)
 		if event := told(t, stream); event != "end" {
 			t.Errorf("%s: told %s", end.name, event)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -196,6 +197,9 @@ func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
+	budgets = slices.DeleteFunc(budgets, func(budget tenants.Budget) bool { // they tell what others spent
+		return !who.may(tenants.ReadSpend) && budget.Spender != tenants.Spender{Kind: tenants.MemberSpends, ID: who.person().String()}
+	})
 	answer := make([]budgetJSON, len(budgets))
 	day, month := tenants.SpendSpan(h.now())
 	for i, budget := range budgets {

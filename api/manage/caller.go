@@ -20,6 +20,7 @@ type authorizer struct {
 	identity tenants.Identity
 	cookies  tenants.Cookies
 	keys     tenants.KeyAuthenticator
+	readers  readers
 	origins  *http.CrossOriginProtection
 	log      *slog.Logger
 }
@@ -67,8 +68,24 @@ func (a *authorizer) as(permission tenants.Permission, handle func(c echo.Contex
 		if suspended := who.principal.Workspace.Suspension; suspended != nil && permission != tenants.Enter {
 			return tenants.Suspended{Reason: suspended.Reason}
 		}
+		if err := a.see(c, who); err != nil {
+			return err
+		}
 		return handle(c, who)
 	})
+}
+
+// see limits what the stores answer to what the caller may see of the workspace.
+func (a *authorizer) see(c echo.Context, who caller) error {
+	var reader tenants.Reader
+	if !who.may(tenants.ReadSpend) { // who sees everything anyway
+		var err error
+		if reader, err = a.readers.reader(c, who); err != nil {
+			return err
+		}
+	}
+	c.SetRequest(c.Request().WithContext(tenants.WithVisible(c.Request().Context(), reader.Visible(who.may))))
+	return nil
 }
 
 // asPerson wraps a handler for logged-in users, with or without a workspace.

@@ -103,6 +103,7 @@ func Register(group *echo.Group, config Config) {
 	}
 	a := &authorizer{
 		identity: config.People.Identity, cookies: config.People.Cookies, keys: config.People.Keys, origins: http.NewCrossOriginProtection(), log: config.Log,
+		readers: readers{config.Administration.Data},
 	}
 	group.Use(a.problems)
 	group.GET("/openapi.yaml", openAPI)

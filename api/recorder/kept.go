@@ -280,7 +280,7 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 	if err != nil {
 		return fmt.Errorf("record %d exchanges from the local disk: %w", len(batch), err)
 	}
-	if added > 0 && r.Recorded != nil {
+	if len(added) > 0 && r.Recorded != nil {
 		r.Recorded(workspace, added)
 	}
 	if len(held) > 0 && r.Released != nil {

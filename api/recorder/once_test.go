@@ -43,7 +43,7 @@ func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
 	close(database.Open)
 	open := func() (*Recorder, *spool.Spool) {
 		recorder, kept := recorderOf(t, dir, database, database, database)
-		recorder.Recorded = func(_ tenants.WorkspaceID, exchanges int) { told += exchanges }
+		recorder.Recorded = func(_ tenants.WorkspaceID, apiKeys []uuid.UUID) { told += len(apiKeys) }
 		return recorder, kept
 	}
 	recorder, kept := open()

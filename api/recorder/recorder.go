@@ -59,8 +59,8 @@ type Recorder struct {
 // Hearers are optional callbacks for data that has become durable. They must not wait, and are set before
 // Start.
 type Hearers struct {
-	// Recorded receives the number of a workspace's exchanges that have become durable.
-	Recorded func(workspace tenants.WorkspaceID, exchanges int)
+	// Recorded receives the API keys of a workspace's exchanges that have become durable, one for each exchange.
+	Recorded func(workspace tenants.WorkspaceID, apiKeys []uuid.UUID)
 
 	// Released receives the holds of exchanges that Replay has recorded.
 	Released func(ctx context.Context, held []string)
@@ -284,7 +284,7 @@ func (r *Recorder) write(batch []Job) {
 			isRetry = true
 			return r.record(ctx, workspace, jobs)
 		}, func() bool { return r.keepLate(jobs) })
-		exchanges := 0
+		var apiKeys []uuid.UUID
 		for _, job := range jobs {
 			r.end(job, err == nil)
 			if err == nil {
@@ -294,11 +294,11 @@ func (r *Recorder) write(batch []Job) {
 				}
 			}
 			if job.Exchange != nil {
-				exchanges++
+				apiKeys = append(apiKeys, job.Exchange.Request.APIKey)
 			}
 		}
-		if err == nil && exchanges > 0 && r.Recorded != nil {
-			r.Recorded(workspace, exchanges)
+		if err == nil && len(apiKeys) > 0 && r.Recorded != nil {
+			r.Recorded(workspace, apiKeys)
 		}
 		if err != nil {
 			dropped := 0
@@ -342,7 +342,7 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 
 // recordOnce is record for jobs that may be recorded already: it doesn't count their exchanges again. It
 // returns how many exchanges were new.
-func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs []Job) (added int, err error) {
+func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs []Job) (added []uuid.UUID, err error) {
 	ids := make([]uuid.UUID, 0, len(jobs))
 	for _, job := range jobs {
 		if job.Exchange != nil {
@@ -361,7 +361,7 @@ func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs [
 			}
 			if job.Exchange != nil {
 				recorded = append(recorded, job.Exchange.ID)
-				added++
+				added = append(added, job.Exchange.Request.APIKey)
 			}
 			rest = append(rest, job)
 		}

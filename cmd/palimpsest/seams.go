@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/session"
@@ -33,10 +35,10 @@ type tally struct {
 }
 
 // counting returns a function that counts exchanges and then calls next.
-func (t *tally) counting(next func(tenants.WorkspaceID, int)) func(tenants.WorkspaceID, int) {
-	return func(workspace tenants.WorkspaceID, exchanges int) {
-		t.add(exchanges)
-		next(workspace, exchanges)
+func (t *tally) counting(next func(tenants.WorkspaceID, []uuid.UUID)) func(tenants.WorkspaceID, []uuid.UUID) {
+	return func(workspace tenants.WorkspaceID, apiKeys []uuid.UUID) {
+		t.add(len(apiKeys))
+		next(workspace, apiKeys)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 )
 
@@ -12,11 +14,11 @@ func TestWhoWaitsForExchangesIsToldWhenTheyAreDurable(t *testing.T) {
 	t.Parallel()
 	var counted tally
 	told := 0
-	recorded := counted.counting(func(_ tenants.WorkspaceID, exchanges int) { told += exchanges })
+	recorded := counted.counting(func(_ tenants.WorkspaceID, apiKeys []uuid.UUID) { told += len(apiKeys) })
 	waited := make(chan error)
 	go func() { waited <- counted.wait(t.Context(), 5) }()
-	recorded(tenants.NewWorkspaceID(), 2)
-	recorded(tenants.NewWorkspaceID(), 3)
+	recorded(tenants.NewWorkspaceID(), make([]uuid.UUID, 2))
+	recorded(tenants.NewWorkspaceID(), make([]uuid.UUID, 3))
 	if err := <-waited; err != nil || told != 5 {
 		t.Errorf("%v, and pages were told of %d", err, told)
 	}

@@ -41,8 +41,8 @@ type Preview struct {
 }
 
 // question returns the key of a comparison's constant inputs while someone tries other settings.
-func question(workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) string {
-	return fmt.Sprintf("%s %d %q %s %s", workspace, picked.Newest, picked.Client, picked.Since, saved.YAML())
+func question(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) string {
+	return fmt.Sprintf("%s %v %d %q %s %s", workspace, tenants.VisibleIn(ctx), picked.Newest, picked.Client, picked.Since, saved.YAML())
 }
 
 // known is the common beginning of all comparisons with the same saved settings.
@@ -97,8 +97,9 @@ func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, pi
 // remembered returns the result of withSaved, up to half a minute old.
 func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
-	return p.known.Load(ctx, question(workspace, picked, saved), func(ctx context.Context) (known, error) {
-		return p.withSaved(ctx, workspace, picked, saved)
+	visible := tenants.VisibleIn(ctx)
+	return p.known.Load(ctx, question(ctx, workspace, picked, saved), func(ctx context.Context) (known, error) {
+		return p.withSaved(tenants.WithVisible(ctx, visible), workspace, picked, saved)
 	})
 }
 

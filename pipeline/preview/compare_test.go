@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
@@ -22,6 +24,17 @@ type shelf struct {
 	err       error
 	asked     int
 	picked    session.Selection
+
+	projections []session.Projection // of every lane
+	inserts     []session.Insert
+}
+
+func (s *shelf) Projections(context.Context, tenants.WorkspaceID, uuid.UUID) ([]session.Projection, error) {
+	return s.projections, s.err
+}
+
+func (s *shelf) Inserts(context.Context, tenants.WorkspaceID, uuid.UUID) ([]session.Insert, error) {
+	return s.inserts, s.err
 }
 
 func (s *shelf) Recorded(_ context.Context, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {

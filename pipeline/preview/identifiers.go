@@ -46,7 +46,13 @@ type Identifiers struct {
 	TakenUp  int
 	Held     []int // with each config
 	Again    []int // messages that the model would have to get again, with each config
+
+	// The same for the prompts as they were sent. Recorded is how many of the sessions still have them.
+	Recorded, HeldThen, AgainThen int
 }
+
+// HasHappened reports whether it is known what the prompts as sent contained.
+func (i *Identifiers) HasHappened() bool { return i.Sessions > 0 && i.Recorded == i.Sessions }
 
 // Identifiers compares configs on the newest of the picked sessions whose text may be read. It
 // replays the originals, which takes longer than Compare. saved is the config of the workspace.
@@ -91,6 +97,9 @@ func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID
 			if err == nil {
 				each[i], err = p.replay(ctx, one, messages, counter, configs)
 			}
+			if err == nil {
+				err = p.happened(ctx, workspace, one, messages, &each[i])
+			}
 			return err
 		})
 	}
@@ -99,6 +108,9 @@ func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID
 	for _, one := range each {
 		sum.Sessions += one.Sessions
 		sum.TakenUp += one.TakenUp
+		sum.Recorded += one.Recorded
+		sum.HeldThen += one.HeldThen
+		sum.AgainThen += one.AgainThen
 		for i, held := range one.Held {
 			sum.Held[i] += held
 			sum.Again[i] += one.Again[i]

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -94,7 +95,7 @@ func TestALowTargetLosesANameThatALaterTurnUses(t *testing.T) {
 	picked := session.Selection{Newest: preview.Newest}
 
 	found, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.95), settings(0.95), settings(0.4), settings(0.95))
-	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}, Again: []int{0, 10, 0}}); err != nil || !reflect.DeepEqual(found, want) {
+	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}, Again: []int{0, 10, 0}, Recorded: 10, HeldThen: 10}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
 	same, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4), settings(0.4))
@@ -105,6 +106,36 @@ func TestALowTargetLosesANameThatALaterTurnUses(t *testing.T) {
 	off.Modules = nil
 	if none, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4), off); err != nil || !slices.Equal(none.Held, []int{0, 10}) {
 		t.Errorf("without the module: %+v, %v", none, err)
+	}
+}
+
+// What happened is counted in the prompts as they were sent, with what modules put back into them.
+func TestWhatHappenedIsCountedInThePromptsAsSent(t *testing.T) {
+	t.Parallel()
+	recorded, _ := record(t, conversation.Anthropic, long(), 60_000, 20*time.Second, settings(0.95))
+	const covers = 40
+	for i := range recorded.Requests {
+		if recorded.Requests[i].Position >= covers {
+			recorded.Requests[i].Projection = 1
+		}
+	}
+	outline := session.Projection{Number: 1, Covers: covers, Parts: []session.Part{{To: covers, Level: 3, Raw: json.RawMessage(`{"role":"user","content":"an outline"}`), Messages: 1}}}
+	_, from := textsOf(t, conversation.Anthropic, long())
+	for name, test := range map[string]struct {
+		projections []session.Projection
+		inserts     []session.Insert
+		want        preview.Identifiers
+	}{
+		"left out":         {[]session.Projection{outline}, nil, preview.Identifiers{Recorded: 5, AgainThen: 5}},
+		"put back":         {[]session.Projection{outline}, []session.Insert{{Message: covers + 1, Text: "It was seekS1L31."}}, preview.Identifiers{Recorded: 5, HeldThen: 5}},
+		"no longer stored": {nil, nil, preview.Identifiers{}},
+	} {
+		compares, shelf := of(t, recorded, 5)
+		shelf.projections, shelf.inserts = test.projections, test.inserts
+		found, err := compares.Identifiers(t.Context(), shelf.workspace, session.Selection{Newest: 40}, from, settings(0.95), settings(0.95))
+		if err != nil || found.TakenUp != 5 || found.Recorded != test.want.Recorded || found.HeldThen != test.want.HeldThen || found.AgainThen != test.want.AgainThen {
+			t.Errorf("%s: got %+v, %v, want %+v", name, found, err, test.want)
+		}
 	}
 }
 

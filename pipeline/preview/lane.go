@@ -130,7 +130,7 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 			return Session{}, err
 		}
 		if l.names != nil {
-			l.needs(exchange, sent.Position, l.next(i), &figures)
+			l.needs(holds(exchange), sent.Position, l.next(i), &figures)
 		}
 	}
 	return figures, nil
@@ -138,11 +138,10 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 
 // needs counts the identifiers that messages after a prompt reuse, those that the prompt has, and the
 // newest messages with the others.
-func (l *lane) needs(exchange *pipeline.Exchange, from, to int, figures *Session) {
+func (l *lane) needs(has func(name string) bool, from, to int, figures *Session) {
 	if l.got == nil || figures.Epochs != l.gotIn {
 		l.got, l.gotIn = map[int]bool{}, figures.Epochs
 	}
-	has := holds(exchange)
 	for _, name := range l.names.TakenUp(from, to) {
 		figures.TakenUp++
 		if has(name) {

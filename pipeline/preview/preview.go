@@ -129,6 +129,9 @@ func Actual(lookup func(name string) tokens.Model, recorded []session.Recorded) 
 			if sent.IsEpoch {
 				one.Epochs++
 			}
+			if sent.Rewrote {
+				one.Rewrites++
+			}
 			if sent.Limit > 0 && sent.After > sent.Limit {
 				one.TooLong = 1
 			}

@@ -111,10 +111,13 @@ type Sent struct {
 	Limit    int // maximum prompt tokens; 0 if the model is unknown
 	Takes    int // tokens that the provider accepts; 0 if unknown
 	IsEpoch  bool
+	Rewrote  bool  // the provider wrote its cache again, because we changed the prompt
 	Reach    bool  // the client's prompt was too long, and ours was answered
 	Net      int64 // compression's savings in it, in millionths of a US dollar
 	Cost     int64 // of prompt and answer, in the same unit
 	Output   int   // tokens of the answer
+
+	Projection int // number of the projection in the prompt as sent; 0 without one
 }
 
 // Selection picks sessions.

@@ -37,8 +37,10 @@ type Records interface {
 	// EndUserNames returns the applications' own ids of end users, if they are kept.
 	EndUserNames(ctx context.Context, workspace tenants.WorkspaceID, users []string) (map[string]string, error)
 
-	// Projection returns the newest projection of a lane, and Epochs all of them.
+	// Projection returns the newest projection of a lane, Projections all of them, and Epochs the same without
+	// their text.
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Projection, error)
+	Projections(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]EpochOverview, error)
 
 	// Inserts returns a lane's inserts by number.

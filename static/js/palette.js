@@ -40,7 +40,7 @@
       if (!answer.ok || answer.redirected) throw new Error(answer.status);
       show(html);
     } catch (error) {
-      if (error.name === 'AbortError' || !dialog().open) return;
+      if (mine !== asked || !dialog().open) return; // it was abandoned, or no one waits for it
       list().replaceChildren(Object.assign(document.createElement('div'), { className: 'jump-note', textContent: 'The list did not load. Press Enter to search on a page.' }));
       field().setAttribute('aria-expanded', 'false');
     }

@@ -14,12 +14,13 @@
 
   const root = document.documentElement;
   let press = null; // does again what did not reach the server
-  const gone = (title, retry) => {
+  const gone = (title, text, retry) => {
     root.dataset.gone = 'yes';
     press = retry;
     const note = document.querySelector('[data-gone]:not(html)');
     if (!note) return;
     note.querySelector('[data-gone-title]').textContent = title;
+    note.querySelector('[data-gone-text]').textContent = text;
     note.hidden = false;
   };
   const back = () => {
@@ -30,14 +31,15 @@
   };
   const reached = () => fetch(location.href, { method: 'HEAD' }).then(() => true, () => false);
   const look = async () => {
-    if (await reached()) back(); else if (!root.dataset.gone) gone('Not connected.', look);
+    if (await reached()) back(); else if (!root.dataset.gone) gone('Not connected.', 'This page does not change until the server answers again.', look);
   };
   document.addEventListener('htmx:error', event => {
     const { ctx, error } = event.detail;
     if (!ctx || !(error instanceof TypeError) || ctx.response || ctx.sourceElement.matches('[data-quiet]')) return; // no failure to reach the server
     const element = ctx.sourceElement, submitter = ctx.sourceEvent?.submitter;
     const isSaved = ctx.request.method !== 'GET';
-    gone(isSaved ? 'Not connected, not saved.' : 'Not connected.', () => {
+    const [title, text] = isSaved ? ['Not connected, not saved.', 'Your input is still here.'] : ['Not connected.', 'You are still on this page.'];
+    gone(title, text, () => {
       if (element.matches('form')) element.requestSubmit(submitter?.isConnected ? submitter : null); else element.click();
     });
   });

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -24,16 +26,18 @@ func TestRecordedExchangesAreToldOnceASecondForAllTogether(t *testing.T) {
 	t.Cleanup(announcer.Stop)
 
 	const each, times = 3, 500
+	apiKey := uuid.New()
 	for range times {
-		announcer.Recorded(b.workspace, each)
+		announcer.Recorded(b.workspace, []uuid.UUID{apiKey, apiKey, apiKey})
 	}
 	h := heard{told: told}
 	notices, total := 0, 0
 	for total < each*times {
-		name, count, _ := strings.Cut(h.next(t), "/")
+		payload := h.next(t)
+		count, is := strings.CutPrefix(payload, b.workspace.String()+"/"+apiKey.String()+"/")
 		n, err := strconv.Atoi(count)
-		if name != b.workspace.String() || err != nil {
-			t.Fatalf("told %s/%s", name, count)
+		if !is || err != nil {
+			t.Fatalf("told %s", payload)
 		}
 		total += n
 		notices++
@@ -52,5 +56,5 @@ func TestAnnouncerMayBeStoppedTwiceAndWithoutStart(t *testing.T) {
 	announcer.Start()
 	announcer.Stop()
 	announcer.Stop()
-	announcer.Recorded(b.workspace, 1) // nobody hears it, and no one waits
+	announcer.Recorded(b.workspace, []uuid.UUID{{}}) // nobody hears it, and no one waits
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -39,10 +38,7 @@ func (db Usage) Answers(ctx context.Context, workspace tenants.WorkspaceID, filt
 		if filter.Model != "" {
 			newest = newest.Where("model = ?", filter.Model)
 		}
-		if filter.APIKey != uuid.Nil || filter.Member != uuid.Nil {
-			newest = ofKeys(newest, workspace, filter)
-		}
-		return tx.Raw(sqlAnswered, newest).Scan(&rows).Error
+		return tx.Raw(sqlAnswered, ofKeys(newest, workspace, filter)).Scan(&rows).Error
 	})
 	for i, row := range rows {
 		one := tenants.Answered{

@@ -47,7 +47,9 @@ func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
 func (db APIKeys) APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error) {
-	rows, err := batchdb.Scan[[]apiKeyRow](ctx, db.tenant(workspace), "SELECT "+apiKeyColumns+creatorColumn+" FROM api_keys WHERE workspace_id = ? ORDER BY created_at DESC, id DESC", workspace)
+	seen := tenants.VisibleIn(ctx)
+	rows, err := batchdb.Scan[[]apiKeyRow](ctx, db.tenant(workspace), "SELECT "+apiKeyColumns+creatorColumn+
+		" FROM api_keys WHERE workspace_id = ? AND (? OR id IN ?) ORDER BY created_at DESC, id DESC", workspace, seen.All, seen.Keys)
 	keys := make([]tenants.APIKey, len(rows))
 	for i := range rows {
 		if err == nil {

@@ -53,6 +53,12 @@ func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID,
 	return choices, nil
 }
 
+// visibleSince are the values of a query of exchanges since a time, limited to those that the reader may see.
+func visibleSince(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) map[string]any {
+	seen := tenants.VisibleIn(ctx)
+	return map[string]any{"workspace": workspace, "since": since, "all": seen.All, "keys": seen.Keys}
+}
+
 // sqlRejections reads, for each key, the exchanges after its newest good answer, since these are few.
 const sqlRejections = `
 	SELECT k.id AS key, k.name, k.provider, refused.count, refused.since, refused.status
@@ -62,7 +68,7 @@ const sqlRejections = `
 			ORDER BY g.at DESC LIMIT 1)) AS at) good
 		CROSS JOIN LATERAL (SELECT count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
 			FROM exchanges e WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.at > good.at
-				AND e.error_from = 'provider' AND e.status IN (401, 403)) refused
+				AND (@all OR e.api_key_id IN @keys) AND e.error_from = 'provider' AND e.status IN (401, 403)) refused
 	WHERE k.workspace_id = @workspace AND NOT k.disabled AND refused.count > 0
 	ORDER BY refused.count DESC, k.name, k.id`
 
@@ -70,7 +76,7 @@ const sqlRejections = `
 // without a later success: an answer, a passed test or a new secret. The key with the most refusals comes
 // first.
 func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error) {
-	rejections, err := batchdb.Scan[[]tenants.Rejection](ctx, db.tenant(workspace), sqlRejections, map[string]any{"workspace": workspace, "since": since})
+	rejections, err := batchdb.Scan[[]tenants.Rejection](ctx, db.tenant(workspace), sqlRejections, visibleSince(ctx, workspace, since))
 	return rejections, batchdb.Wrapf(err, "refused provider keys of workspace %s", workspace)
 }
 
@@ -78,13 +84,13 @@ func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, s
 const sqlKeyFailures = `
 	SELECT e.provider_key_id AS key, count(*) AS count
 	FROM exchanges e JOIN provider_keys k ON k.workspace_id = e.workspace_id AND k.id = e.provider_key_id AND NOT k.disabled
-	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since)
+	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since) AND (@all OR e.api_key_id IN @keys)
 		AND (e.status >= 400 OR e.error_from <> '') AND (e.status IN (402, 408, 429) OR e.status >= 500)
 	GROUP BY 1 ORDER BY 2 DESC, 1`
 
 // KeyFailures implements tenants.UsageReader.
 func (db Usage) KeyFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.KeyFailure, error) {
-	failures, err := batchdb.Scan[[]tenants.KeyFailure](ctx, db.tenant(workspace), sqlKeyFailures, map[string]any{"workspace": workspace, "since": since})
+	failures, err := batchdb.Scan[[]tenants.KeyFailure](ctx, db.tenant(workspace), sqlKeyFailures, visibleSince(ctx, workspace, since))
 	return failures, batchdb.Wrapf(err, "failed requests by provider key of workspace %s", workspace)
 }
 
@@ -98,11 +104,14 @@ const sqlHindrances = `
 		LEFT JOIN LATERAL (SELECT x->>'reason' AS reason FROM jsonb_array_elements(e.report->'events') x
 			WHERE x->>'type' = 'target_unreachable' LIMIT 1) event ON true
 	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.compression = 'unreachable'
+		AND (@all OR e.api_key_id IN @keys)
 	GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
 
 // Obstacles returns the reasons that kept prompts of a workspace above their target since a time, by reason,
 // client, its version, and model; the most frequent first.
 func (db Usage) Obstacles(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Obstacle, error) {
-	obstacles, err := batchdb.Scan[[]tenants.Obstacle](ctx, db.tenant(workspace), sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances})
+	values := visibleSince(ctx, workspace, since)
+	values["most"] = maxHindrances
+	obstacles, err := batchdb.Scan[[]tenants.Obstacle](ctx, db.tenant(workspace), sqlHindrances, values)
 	return obstacles, batchdb.Wrapf(err, "what kept prompts of workspace %s above their target", workspace)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/tenantsdb"
@@ -37,7 +39,7 @@ func TestAttentionReadsFewExchanges(t *testing.T) {
 	if found, err := b.Usage.Rejections(t.Context(), b.workspace, since); err != nil || len(found) != 1 || found[0].Count != 40 {
 		t.Errorf("rejections %+v, want one of 40 requests: %v", found, err)
 	}
-	asked := map[string]any{"workspace": b.workspace, "since": since, "most": 20}
+	asked := map[string]any{"workspace": b.workspace, "since": since, "most": 20, "all": true, "keys": []uuid.UUID{}}
 	for statement, index := range map[string]string{tenantsdb.StatementRejections: "exchanges_provider_key", tenantsdb.StatementHindrances: "exchanges_beyond"} {
 		plan := b.explainStatement(t, statement, asked)
 		if read := plan.rows(); !plan.uses(index) || read > 100 {

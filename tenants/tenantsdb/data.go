@@ -163,14 +163,23 @@ func (db Data) KeyReader(ctx context.Context, key tenants.APIKey) (tenants.Reade
 func readerOf(tx *gorm.DB, workspace tenants.WorkspaceID, member holder) (reader tenants.Reader, err error) {
 	switch member.reads() {
 	case tenants.ReadsAll:
-		reader.All = true
+		return tenants.Reader{All: true}, nil
 	case tenants.ReadsOwn:
 		reader.Own = true
-		err = tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, member.Person).Scan(&reader.Keys).Error
 	case tenants.ReadsNone:
+	}
+	if member.Role == "" {
+		return reader, nil
+	}
+	err = tx.Raw(keysHeld, workspace, member.Person, workspace, member.Person).Scan(&reader.Held).Error
+	if err == nil && reader.Own {
+		err = tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, member.Person).Scan(&reader.Keys).Error
 	}
 	return reader, err
 }
+
+// keysHeld selects the API keys that a person has created or is responsible for.
+const keysHeld = "SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?::uuid UNION " + keysBehind
 
 // storedBudget is the stored form of a budget.
 type storedBudget struct {
@@ -257,6 +266,7 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 // the keys created with these.
 func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error) {
 	var row struct{ Day, Month int64 }
+	ctx = tenants.WithVisible(ctx, tenants.Visible{All: true}) // a budget counts everyone's
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		query := tx.Table("exchanges").Where("exchanges.workspace_id = ? AND exchanges.at >= ?", workspace, month)
 		switch who.Kind {

@@ -41,11 +41,12 @@ func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, 
 }
 
 // Exchange returns one exchange of a workspace. A Reader also reads it from the database itself, because its
-// client may have its id before a replica has it. It returns tenants.ErrNotFound.
+// client may have its id before a replica has it. It returns tenants.ErrNotFound, also for an exchange that the
+// context's reader may not see.
 func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
 	err := db.current(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+		return ofVisible(tx.Table("exchanges")).Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 	})
 	if err != nil {
 		return tenants.Exchange{}, fmt.Errorf("exchange %s: %w", id, kind(err))

@@ -31,7 +31,7 @@ const (
 // the newest exchanges up to this number that match the index. It returns a tenants.Invalid for an invalid
 // cursor.
 func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
-	listing, err := newListing(workspace, filter)
+	listing, err := newListing(workspace, tenants.VisibleIn(ctx), filter)
 	if err != nil {
 		return nil, "", err
 	}
@@ -47,9 +47,10 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID
 	return exchanges, next, nil
 }
 
-// CountExchanges returns the number of a workspace's exchanges, at most most.
+// CountExchanges returns the number of a workspace's exchanges that the reader may see, at most most.
 func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error) {
-	count, err := batchdb.Scan[int](ctx, db.tenant(workspace), "SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most)
+	seen := tenants.VisibleIn(ctx)
+	count, err := batchdb.Scan[int](ctx, db.tenant(workspace), "SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? AND (? OR api_key_id IN ?) LIMIT ?) few", workspace, seen.All, seen.Keys, most)
 	return count, batchdb.Wrapf(err, "count exchanges of workspace %s", workspace)
 }
 
@@ -112,14 +113,14 @@ type listedRow struct {
 	Figure int64       // the sort key's value; 0 for time
 }
 
-func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*listing, error) {
+func newListing(workspace tenants.WorkspaceID, seen tenants.Visible, filter tenants.ExchangeFilter) (*listing, error) {
 	l := &listing{workspace: workspace, limit: filter.Limit, order: filter.Order, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage
 	}
 	l.limit = min(l.limit, tenants.MaxExchanges)
 	l.along.add("workspace_id = ?", workspace)
-	l.narrow(filter)
+	l.narrow(seen, filter)
 	if first, last, ok := tenants.IDRange(filter.ID); ok {
 		l.along.add("{id} BETWEEN ? AND ?", first, last)
 	}
@@ -152,9 +153,9 @@ func (l *listing) goOn(cursor string) error {
 	return nil
 }
 
-// narrow adds the filter's conditions. One of them, usually the most selective, chooses the index because a scan
+// narrow adds the conditions of the filter and of what the reader may see. One of them, usually the most selective, chooses the index because a scan
 // can use only one. The others are checked during the scan.
-func (l *listing) narrow(filter tenants.ExchangeFilter) {
+func (l *listing) narrow(seen tenants.Visible, filter tenants.ExchangeFilter) {
 	var asked []func(to *conditions)
 	ask := func(is bool, part string, values ...any) {
 		if is {
@@ -175,6 +176,15 @@ func (l *listing) narrow(filter tenants.ExchangeFilter) {
 		tags = tags[1:]
 	}
 	ask(filter.APIKey != uuid.Nil, "api_key_id = ?", filter.APIKey)
+	switch {
+	case seen.Has(filter.APIKey): // or of all
+	case len(seen.Keys) == 0:
+		ask(true, "false")
+	case len(seen.Keys) == 1:
+		ask(true, "api_key_id = ?", seen.Keys[0])
+	default: // no index has several keys in the order of time
+		l.rest.add("api_key_id IN ?", seen.Keys)
+	}
 	ask(filter.Model != "", "model = ?", name(filter.Model))
 	ask(filter.Client != "", "client = ?", name(filter.Client))
 	failed := filter.StatusClass > 3 || filter.ErrorFrom != ""

@@ -13,7 +13,7 @@ const (
 
 // ListStatement returns the statement by which a page of exchanges is read.
 func ListStatement(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (string, []any, error) {
-	listing, err := newListing(workspace, filter)
+	listing, err := newListing(workspace, tenants.Visible{All: true}, filter)
 	if err != nil {
 		return "", nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -166,7 +167,7 @@ func notify(tx *gorm.DB, channel, payload string) error {
 	return batchdb.Write(tx, "SELECT pg_notify(?, ?)", channel, payload)
 }
 
-// ExchangesChannel notifies all replicas of recorded exchanges: "workspace/count".
+// ExchangesChannel notifies all replicas of recorded exchanges: "workspace/API key/count".
 const ExchangesChannel = "palimpsest_exchanges"
 
 const (
@@ -175,28 +176,36 @@ const (
 )
 
 // Announcer notifies all replicas of the number of recorded exchanges once a second, with one statement for
-// all workspaces, outside the recording transactions.
+// all API keys, outside the recording transactions.
 type Announcer struct {
 	db   *DB
 	log  *slog.Logger
 	wake chan struct{} // holds one value while something waits
 
 	mu      sync.Mutex
-	waiting map[tenants.WorkspaceID]int
+	waiting map[sender]int
 
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
 }
 
-// NewAnnouncer returns an Announcer. Start starts it.
-func (db *DB) NewAnnouncer(log *slog.Logger) *Announcer {
-	return &Announcer{db: db, log: log, wake: make(chan struct{}, 1), waiting: make(map[tenants.WorkspaceID]int)}
+// sender is the API key that exchanges were sent with.
+type sender struct {
+	workspace tenants.WorkspaceID
+	apiKey    uuid.UUID
 }
 
-// Recorded counts recorded exchanges of a workspace. It never blocks.
-func (a *Announcer) Recorded(workspace tenants.WorkspaceID, exchanges int) {
+// NewAnnouncer returns an Announcer. Start starts it.
+func (db *DB) NewAnnouncer(log *slog.Logger) *Announcer {
+	return &Announcer{db: db, log: log, wake: make(chan struct{}, 1), waiting: make(map[sender]int)}
+}
+
+// Recorded counts recorded exchanges of a workspace, given the API key of each. It never blocks.
+func (a *Announcer) Recorded(workspace tenants.WorkspaceID, apiKeys []uuid.UUID) {
 	a.mu.Lock()
-	a.waiting[workspace] += exchanges
+	for _, apiKey := range apiKeys {
+		a.waiting[sender{workspace, apiKey}]++
+	}
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -244,8 +253,8 @@ func (a *Announcer) run(ctx context.Context) {
 func (a *Announcer) announce(ctx context.Context) error {
 	a.mu.Lock()
 	payloads := make([]string, 0, len(a.waiting))
-	for workspace, count := range a.waiting {
-		payloads = append(payloads, fmt.Sprintf("%s/%d", workspace, count))
+	for of, count := range a.waiting {
+		payloads = append(payloads, fmt.Sprintf("%s/%s/%d", of.workspace, of.apiKey, count))
 	}
 	clear(a.waiting)
 	a.mu.Unlock()

@@ -109,7 +109,7 @@ func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (
 	return find[tenants.ProviderKey](tx.Table("provider_keys").Where("workspace_id = ? AND id = ?", workspace, id).Clauses(locked()))
 }
 
-// ProviderKeyUses sums up a workspace's requests since a time by their provider key. It omits keys without
+// ProviderKeyUses sums up the requests that the reader may see since a time by their provider key. It omits keys without
 // requests.
 func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
 	// A key counts as refused from the first refusal after its last success.
@@ -127,8 +127,9 @@ func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.Wo
 			(array_agg(e.status ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_status,
 			(array_agg(e.error_type ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_error
 		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since AND e.id >= first_exchange_id(@since)
+			AND (@all OR e.api_key_id IN @keys)
 		GROUP BY g.id`
-	rows, err := batchdb.Scan[[]providerKeyUseRow](ctx, db.tenant(workspace), statement, map[string]any{"workspace": workspace, "since": since})
+	rows, err := batchdb.Scan[[]providerKeyUseRow](ctx, db.tenant(workspace), statement, visibleSince(ctx, workspace, since))
 	uses := make(map[uuid.UUID]tenants.ProviderKeyUse, len(rows))
 	for _, row := range rows {
 		uses[row.ID] = row.Use

@@ -139,9 +139,10 @@ const (
 )
 
 // rollups returns a query of the rollups for an aligned filter: rows as wide as possible, with half hours at
-// both ends. Without parts, the rows are sums over all clients, models and keys. Records that are not folded
-// yet are included.
+// both ends. Without parts, the rows are sums over all clients, models and keys, unless the reader may see only
+// some keys. Records that are not folded yet are included.
 func rollups(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
+	parts = parts || !tenants.VisibleIn(tx.Statement.Context).All
 	query := within(tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts), filter, widest)
 	if filter.Client != "" {
 		query = query.Where("client = left(?, 100)", filter.Client)
@@ -165,8 +166,17 @@ func within(query *gorm.DB, filter tenants.UsageFilter, widest time.Duration) *g
 	return query.Where("minutes = 30 AND at >= ? AND at < ?", filter.From, filter.To)
 }
 
+// ofVisible limits a query of exchanges, of sums or of API keys to those that the context's reader may see.
+func ofVisible(query *gorm.DB) *gorm.DB {
+	if seen := tenants.VisibleIn(query.Statement.Context); !seen.All {
+		return query.Where("api_key_id IN ?", seen.Keys)
+	}
+	return query
+}
+
 // ofKeys narrows a query of sums to the API key and the person of a filter.
 func ofKeys(query *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter) *gorm.DB {
+	query = ofVisible(query)
 	if filter.APIKey != uuid.Nil {
 		query = query.Where("api_key_id = ?", filter.APIKey)
 	}
@@ -374,7 +384,7 @@ func missColumns() []struct{ cause, column string } {
 func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error) {
 	var hits int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND attempts = 0 AND status < 400", workspace, since, since).
+		return ofVisible(tx.Table("exchanges")).Where("workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND attempts = 0 AND status < 400", workspace, since, since).
 			Where("report->>'cache' IN ('hit', 'semantic-hit')").Count(&hits).Error
 	})
 	return hits, batchdb.Wrapf(err, "answers given again in workspace %s", workspace)

@@ -74,10 +74,11 @@ func Money(micro int64) string {
 	return sign + fixed(micro, digits)
 }
 
-// Cents formats millionths of a dollar to the cent: "$395.60", and "<$0.01" for less than half a cent.
+// Cents formats millionths of a dollar to the cent: "$395.60", and "<$0.01" for less than half a cent. A loss of
+// less than half a cent has more digits.
 func Cents(micro int64) string {
 	if micro > -5000 && micro < 0 {
-		return "−<$0.01"
+		return Money(micro)
 	}
 	if micro > 0 && micro < 5000 {
 		return "<$0.01"

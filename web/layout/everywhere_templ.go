@@ -176,7 +176,7 @@ func everywhere(frame Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"live-note\" role=\"alert\"><div class=\"gone\" data-gone hidden><span><b data-gone-title></b> Your input is still here.</span> <button class=\"btn\" type=\"button\" data-gone-again>Try again</button></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"live-note\" role=\"alert\"><div class=\"gone\" data-gone hidden><span><b data-gone-title></b> <span data-gone-text></span></span> <button class=\"btn\" type=\"button\" data-gone-again>Try again</button></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -13,6 +13,6 @@ func (h *Handler) Every(interval time.Duration) *Handler {
 
 // Subscribe opens a stream of a workspace without a page, and returns what ends it.
 func (h *Hub) Subscribe(workspace tenants.WorkspaceID) (end func(), err error) {
-	_, end, err = h.subscribe(workspace)
+	_, end, err = h.subscribe(workspace, tenants.Visible{All: true})
 	return end, err
 }

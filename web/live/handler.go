@@ -39,7 +39,7 @@ func New(hub *Hub, check Check) *Handler { return &Handler{hub: hub, check: chec
 // or the process stops: "exchanges" with the number recorded since the last event, "missed" if some may have
 // been lost, and "end" if the reader may read no more.
 func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
-	one, end, err := h.hub.subscribe(who.Workspace.ID)
+	one, end, err := h.hub.subscribe(who.Workspace.ID, tenants.VisibleIn(c.Request().Context()))
 	if err != nil {
 		c.Response().Header().Set("Retry-After", "30")
 		return c.NoContent(http.StatusServiceUnavailable)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 )
 
@@ -33,6 +35,7 @@ type Hub struct {
 
 // stream is one page's pending events.
 type stream struct {
+	visible   tenants.Visible
 	exchanges int           // since the last event
 	missed    bool          // notifications may have been lost
 	recheck   bool          // check whether the reader is still logged in
@@ -44,23 +47,30 @@ func NewHub() *Hub {
 	return &Hub{streams: make(map[tenants.WorkspaceID]map[*stream]bool), closed: make(chan struct{})}
 }
 
-// Happened notifies the streams of a workspace of newly recorded exchanges. It never waits for a reader.
-func (h *Hub) Happened(workspace tenants.WorkspaceID, exchanges int) {
+// Happened notifies the streams of a workspace whose readers may see an API key of its newly recorded exchanges. It
+// never waits for a reader.
+func (h *Hub) Happened(workspace tenants.WorkspaceID, apiKey uuid.UUID, exchanges int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one := range h.streams[workspace] {
-		one.exchanges += exchanges
-		one.ring()
+		if one.visible.Has(apiKey) {
+			one.exchanges += exchanges
+			one.ring()
+		}
 	}
 }
 
-// Told is Happened with the payload of a notification: "workspace/count".
+// Told is Happened with the payload of a notification: "workspace/API key/count".
 func (h *Hub) Told(payload string) {
-	name, count, _ := strings.Cut(payload, "/")
-	workspace, err := tenants.ParseWorkspaceID(name)
-	exchanges, countErr := strconv.Atoi(count)
-	if err == nil && countErr == nil {
-		h.Happened(workspace, exchanges)
+	parts := strings.Split(payload, "/")
+	if len(parts) != 3 {
+		return
+	}
+	workspace, err := tenants.ParseWorkspaceID(parts[0])
+	apiKey, keyErr := uuid.Parse(parts[1])
+	exchanges, countErr := strconv.Atoi(parts[2])
+	if err == nil && keyErr == nil && countErr == nil {
+		h.Happened(workspace, apiKey, exchanges)
 	}
 }
 
@@ -91,8 +101,8 @@ func (h *Hub) Open() int {
 	return h.open
 }
 
-// subscribe returns a stream of a workspace, and a function that ends it.
-func (h *Hub) subscribe(workspace tenants.WorkspaceID) (*stream, func(), error) {
+// subscribe returns a stream of what a reader may see of a workspace, and a function that ends it.
+func (h *Hub) subscribe(workspace tenants.WorkspaceID, visible tenants.Visible) (*stream, func(), error) {
 	select {
 	case <-h.closed:
 		return nil, nil, errClosed
@@ -106,7 +116,7 @@ func (h *Hub) subscribe(workspace tenants.WorkspaceID) (*stream, func(), error) 
 	if h.streams[workspace] == nil {
 		h.streams[workspace] = make(map[*stream]bool)
 	}
-	added := &stream{wake: make(chan struct{}, 1)}
+	added := &stream{visible: visible, wake: make(chan struct{}, 1)}
 	h.streams[workspace][added] = true
 	h.open++
 	return added, func() { h.forget(workspace, added) }, nil

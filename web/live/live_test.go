@@ -44,6 +44,10 @@ func setup(t *testing.T) *bundle {
 	}).Every(5 * time.Millisecond)
 	e := echo.New()
 	e.GET("/live/:workspace", func(c echo.Context) error {
+		if apiKey := c.QueryParam("key"); apiKey != "" {
+			visible := tenants.Visible{Keys: []uuid.UUID{uuid.MustParse(apiKey)}}
+			c.SetRequest(c.Request().WithContext(tenants.WithVisible(c.Request().Context(), visible)))
+		}
 		return handler.Stream(c, tenants.Principal{Workspace: tenants.Workspace{ID: tenants.WorkspaceID(uuid.MustParse(c.Param("workspace")))}})
 	})
 	server := httptest.NewServer(e)
@@ -63,9 +67,14 @@ type reader struct {
 
 func (b *bundle) open(t *testing.T, workspace tenants.WorkspaceID) *reader {
 	t.Helper()
+	return b.openAt(t, workspace.String())
+}
+
+func (b *bundle) openAt(t *testing.T, path string) *reader {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/live/"+workspace.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/live/"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,15 +123,30 @@ func TestStreamTellsItsOwnWorkspaceAndNothingElse(t *testing.T) {
 	ours, theirs := tenants.NewWorkspaceID(), uuid.New()
 	reader := b.open(t, ours)
 
-	b.hub.Told(theirs.String() + "/7")
+	apiKey := "/" + uuid.NewString() + "/"
+	b.hub.Told(theirs.String() + apiKey + "7")
 	b.hub.Told("nonsense")
-	b.hub.Told(ours.String() + "/many")
-	b.hub.Told(ours.String() + "/3")
+	b.hub.Told(ours.String() + apiKey + "many")
+	b.hub.Told(ours.String() + apiKey + "3")
 	if got := reader.event(); got != "exchanges 3" {
 		t.Errorf("told %q", got)
 	}
 	b.hub.Missed()
 	if got := reader.event(); got != "missed" && got != "missed " {
+		t.Errorf("told %q", got)
+	}
+}
+
+// S55: others' requests are not even counted for someone who may not see them.
+func TestStreamCountsOnlyVisibleRequests(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	workspace, own := tenants.NewWorkspaceID(), uuid.New()
+	reader := b.openAt(t, workspace.String()+"?key="+own.String())
+
+	b.hub.Happened(workspace, uuid.New(), 5)
+	b.hub.Happened(workspace, own, 2)
+	if got := reader.event(); got != "exchanges 2" {
 		t.Errorf("told %q", got)
 	}
 }
@@ -135,7 +159,7 @@ func TestSlowReaderIsToldTheSumAndKeepsNobodyWaiting(t *testing.T) {
 
 	const each = 1000
 	for range each {
-		b.hub.Happened(workspace, 1)
+		b.hub.Happened(workspace, uuid.Nil, 1)
 	}
 	total := 0
 	for total < each {
@@ -173,7 +197,7 @@ func TestStreamEndsWithTheLogin(t *testing.T) {
 	reader := b.open(t, workspace)
 
 	b.hub.Recheck() // of someone else's login
-	b.hub.Happened(workspace, 1)
+	b.hub.Happened(workspace, uuid.Nil, 1)
 	if got := reader.event(); got != "exchanges 1" {
 		t.Errorf("told %q", got)
 	}
@@ -197,7 +221,7 @@ func TestStreamEndsWhereTheLoginCannotBeChecked(t *testing.T) {
 
 	b.away.Store(true)
 	b.hub.Recheck()
-	b.hub.Happened(workspace, 1)
+	b.hub.Happened(workspace, uuid.Nil, 1)
 	if got := reader.event(); got != "over" {
 		t.Errorf("told %q", got)
 	}

@@ -187,7 +187,7 @@ func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model)
 	for _, rejection := range rejections {
 		refused[rejection.Key.String()] = true
 		one := item{
-			Dot: "bad", Title: fmt.Sprintf("%s was rejected %s", rejection.Name, times(rejection.Count)), Since: rejection.Since,
+			Dot: "bad", Title: fmt.Sprintf("Provider key %s was rejected %s", rejection.Name, times(rejection.Count)), Since: rejection.Since,
 			Text: fmt.Sprintf("%d from %s. Requests that go to it fail until it is replaced.", rejection.Status, rejection.Provider.Title()),
 		}
 		one.link(who.Role, tenants.ManageProviders, "Replace key", paths.ReplaceProvider(rejection.Key))
@@ -300,9 +300,6 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	}
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	for _, notice := range notices {
-		if m.Mine && notice.Kind == cost.NoticeLoss {
-			continue // what other people's sessions cost
-		}
 		if err != nil || !reader.All {
 			notice.Title = "Session " + notice.Session.String()[:8]
 		}

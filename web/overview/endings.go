@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -26,7 +27,7 @@ func (h *Handler) ended(ctx context.Context, who tenants.Principal, m *model) er
 	if h.deps.Models == nil {
 		return nil
 	}
-	names, err := h.deps.Costs.Models(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
+	names, err := sessiondb.Models(ctx, h.deps.Costs, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,9 @@ func (h *Handler) DismissAdvice(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// advised reads the advice about the trigger, for people who may see the settings.
+// advised reads the advice about the trigger, for people who may see the settings and what all sessions cost.
 func (h *Handler) advised(ctx context.Context, who tenants.Principal, m *model) error {
-	if !who.Role.May(tenants.ReadConfig) {
+	if !who.Role.May(tenants.ReadConfig) || m.Mine {
 		return nil
 	}
 	advice, err := h.deps.TriggerAdvice.Advice(ctx, who.Workspace.ID)

@@ -68,7 +68,7 @@ func TestHealthNamesTheBrokenThingAndItsRemedy(t *testing.T) {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
 	page := owner.Get("/overview")
-	if health := page.TestID("health"); !strings.Contains(health, "1 thing is broken: anthropic-prod was rejected 14 times. 401 from Anthropic.") || !strings.Contains(health, "6.7% of 15 requests answered") {
+	if health := page.TestID("health"); !strings.Contains(health, "1 thing is broken: Provider key anthropic-prod was rejected 14 times. 401 from Anthropic.") || !strings.Contains(health, "6.7% of 15 requests answered") {
 		t.Errorf("%s", health)
 	}
 	if link := page.Find(`[data-testid="health"] a`); link.Text() != "Replace key" || link.AttrOr("href", "") != "/providers/"+keys[0].ID.String()+"/replace" {

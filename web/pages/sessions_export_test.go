@@ -56,9 +56,9 @@ func TestWhatOneMayNotReadIsNotExported(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	ids := keep(t, person, kept{title: "one", client: "codex"})
-	viewer := person.Colleague(tenants.Viewer)
+	viewer, admin := person.Colleague(tenants.Viewer), blind(person)
 	for _, path := range []string{"/sessions/export?all=yes", "/sessions/export?id=" + ids[0].String()} {
-		if page := viewer.Get(path); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("not-exported"), "You may not read all of these") {
+		if page := admin.Get(path); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("not-exported"), "You may not read all of these") {
 			t.Errorf("%s: %d, %q", path, page.Status, page.TestID("not-exported"))
 		}
 	}

@@ -124,10 +124,10 @@ func TestRangesKeysClientsAndModelsNarrowTheListTogether(t *testing.T) {
 		}
 	}
 	none := person.Get("/sessions?range=1h&client=claude-code")
-	if said := none.TestID("empty"); !strings.Contains(said, "5 sessions in this workspace, none of them in the last hour with these filters") {
+	if said := none.TestID("empty"); !strings.Contains(said, "5 sessions, none of them in the last hour with these filters") {
 		t.Errorf("without a match the page says %q", said)
 	}
-	if said := person.Get("/sessions?q=nothing+like+this").TestID("empty"); !strings.Contains(said, "5 sessions in this workspace, none of them with these filters") {
+	if said := person.Get("/sessions?q=nothing+like+this").TestID("empty"); !strings.Contains(said, "5 sessions, none of them with these filters") {
 		t.Errorf("without a match of any time the page says %q", said)
 	}
 }

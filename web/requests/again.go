@@ -178,7 +178,8 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Request.Endpoint, Body: body, Pipeline: pipe})
+	everything := tenants.WithVisible(c.Request().Context(), tenants.Visible{All: true}) // the proxy works for the workspace
+	sent, err := h.deps.Resend(c.Request().WithContext(everything), who, key, tenants.Resend{Of: id, Endpoint: exchange.Request.Endpoint, Body: body, Pipeline: pipe})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")

@@ -453,11 +453,11 @@ func statusText(status int) string {
 func (m *model) found() string {
 	switch {
 	case m.Count > counted:
-		return fmt.Sprintf("There are more than %s requests in this workspace", components.Count(counted))
+		return fmt.Sprintf("There are more than %s requests", components.Count(counted))
 	case m.Count == 1:
-		return "There is 1 request in this workspace"
+		return "There is 1 request"
 	default:
-		return fmt.Sprintf("There are %s requests in this workspace", components.Count(int64(m.Count)))
+		return fmt.Sprintf("There are %s requests", components.Count(int64(m.Count)))
 	}
 }
 

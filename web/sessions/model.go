@@ -207,15 +207,15 @@ func (m model) nothing() string {
 	case m.Asked.Show == mine:
 		return "Conversations through the API keys that you created are listed here."
 	case m.Asked.shown() == session.ShowConversations:
-		return "Conversations are sessions in which a request continued an earlier one. This workspace has only single calls."
+		return "Conversations are sessions in which a request continued an earlier one. There are only single calls."
 	case m.Asked.Show == starred:
 		return "Sessions that you star are listed here."
 	default:
-		return "This workspace has no sessions of this kind."
+		return "There are no sessions of this kind."
 	}
-	has := amount(m.Total) + " sessions in this workspace"
+	has := amount(m.Total) + " sessions"
 	if m.Total == 1 {
-		has = "1 session in this workspace"
+		has = "1 session"
 	}
 	none := strings.TrimSpace("none of them " + m.Asked.span().Words)
 	return has + ", " + none + " with these filters. Remove a filter, or clear all."
@@ -287,6 +287,17 @@ func (r row) saved() string {
 		return "–"
 	}
 	return components.Share(r.Sums.Saved(), r.Sums.Sendable())
+}
+
+// savedWords is saved in a sentence; "" without a difference.
+func (r row) savedWords() string {
+	switch saved := r.Sums.Saved(); {
+	case saved > 0:
+		return components.Share(saved, r.Sums.Sendable()) + " saved"
+	case saved < 0:
+		return components.Share(-saved, r.Sums.Sendable()) + " more sent"
+	}
+	return ""
 }
 
 // newRow returns a session with a spark of its newest requests, newest first.

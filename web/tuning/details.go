@@ -54,6 +54,10 @@ func (m previewModel) details() []figure {
 	rows[0].Saved, rows[0].Wanted = int64(found.TakenUp), int64(found.TakenUp)
 	rows[1].Saved, rows[1].Wanted = int64(found.Held[0]), int64(found.Held[1])
 	rows[2].Saved, rows[2].Wanted = int64(found.Again[0]), int64(found.Again[1])
+	if found.HasHappened() {
+		rows[0].Happened, rows[1].Happened, rows[2].Happened = int64(found.TakenUp), int64(found.HeldThen), int64(found.AgainThen)
+		rows[0].hasHappened, rows[1].hasHappened, rows[2].hasHappened = true, true, true
+	}
 	return rows
 }
 
@@ -68,6 +72,8 @@ func (m previewModel) basis() string {
 		return "The last two rows need the text of sessions, which the invented ones don’t have."
 	case m.Identifiers.Sessions == 0:
 		return "The last two rows were not counted: the text is too long, no longer kept, or not readable for you."
+	case !m.Identifiers.HasHappened():
+		return "The last two rows were counted in the text of " + components.Plural(int64(m.Identifiers.Sessions), "session") + ". What happened is unknown: prompts as sent are no longer kept."
 	default:
 		return "The last two rows were counted in the text of " + components.Plural(int64(m.Identifiers.Sessions), "session") + "."
 	}

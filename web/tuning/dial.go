@@ -95,7 +95,7 @@ func advancedCards(module string) []card {
 	return slices.DeleteFunc(shownCards(module), func(card card) bool { return module == ipc.Name && card.Title == ipc.TargetCard })
 }
 
-func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }
+func (p preset) summary() string { return fmt.Sprintf("%s · keeps %s turns", p.Target, p.Keep) }
 
 // target is the field of the slider and the presets.
 func (m model) target() field {

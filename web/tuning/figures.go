@@ -50,7 +50,7 @@ func (m previewModel) figures() []figure {
 		{Key: "tokens_sent", Name: "Tokens sent", Happened: was.Sent, Saved: saved.Sent, Wanted: wanted.Sent, hasHappened: isRecorded, words: components.Short},
 		{Key: "tokens_received", Name: "Tokens received", Hint: "the same prompts, as clients sent them", Happened: was.Received, Saved: saved.Received, Wanted: wanted.Received, hasHappened: isRecorded, words: components.Short},
 		{Key: "epochs", Name: "Compactions", Hint: "times that old turns were shortened", Happened: int64(was.Epochs), Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), hasHappened: isRecorded, words: components.Count},
-		{Key: "cache_rewrites", Name: "Times the cache was paid for again", Hint: "because old turns changed", Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
+		{Key: "cache_rewrites", Name: "Times the cache was paid for again", Hint: "because old turns changed", Happened: int64(was.Rewrites), Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), hasHappened: isRecorded, words: components.Count},
 		{
 			Key: "sessions_past_window", Name: "Sessions cut off", Hint: "by a prompt too long for the model",
 			Happened: int64(was.TooLong), Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), hasHappened: isRecorded, words: components.Count,

@@ -157,7 +157,7 @@ func previewCard(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</template><footer>Simulated from the sizes of the stored messages and from their text, without calling a model. The quality of answers is not measured.</footer></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</template><footer>Simulated from the sizes of the stored messages and from their text, without calling a model. The quality of answers is not measured. A dash means that it was not recorded.</footer></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -163,7 +163,11 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	prompts.Redactor = settings.Redact
 	metrics := api.NewMetrics(prometheus.NewRegistry())
 	recorder := recorder.New(p.DB, p.Sessions, p.DB.Exchanges, p.ArchiveKeys, metrics.Recorded, log)
-	recorder.Recorded = p.Live.Happened
+	recorder.Recorded = func(workspace tenants.WorkspaceID, apiKeys []uuid.UUID) {
+		for _, apiKey := range apiKeys {
+			p.Live.Happened(workspace, apiKey, 1)
+		}
+	}
 	recorder.Start()
 	return &api.Server{
 		Gate:    api.Gate{Keys: p.Keys, Settings: settings},

@@ -138,11 +138,12 @@ func (f *filling) denied(ctx context.Context) error {
 // week is the minimum number of days of a demo that isn't small.
 const week = 7
 
-// endless is a session of more than a thousand turns, continued from an older one day by day.
+// endless is a session of more than a thousand messages, continued from an older one day by day. It first fits its
+// model, and outgrows it halfway.
 func (f *filling) endless() []entry {
-	older, days, daily := 800, 12, 20
+	older, days, daily := 300, 12, 20
 	if f.isSmall() {
-		older, days, daily = 1030, 1, 12
+		older, days, daily = 510, 1, 12
 	}
 	var t *talk
 	var further []step

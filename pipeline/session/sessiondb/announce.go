@@ -152,18 +152,18 @@ const (
 	// An active session may still earn back the cost of its only epoch, or of inserts without an epoch.
 	sqlLosses = `SELECT count(*) OVER (), id, title, (sum(net_microusd) OVER ())::bigint, epochs
 		FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND net_microusd < 0
-			AND (epochs > 1 OR last_at < $3)
+			AND (epochs > 1 OR last_at < $4) AND ($3::uuid[] IS NULL OR api_key_id = ANY($3))
 		ORDER BY net_microusd, id LIMIT 1`
 	sqlTruncated = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, 0
 		FROM (SELECT session_id, max(at) AS at FROM exchanges
 			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
-		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id AND ($3::uuid[] IS NULL OR s.api_key_id = ANY($3))
 		ORDER BY e.at DESC, s.id LIMIT 1`
 	sqlLost = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, e.lost
 		FROM (SELECT l.session_id, max(o.created_at) AS at, sum(o.lost)::integer AS lost
 			FROM epochs o JOIN lanes l ON l.workspace_id = $1 AND l.id = o.lane_id
 			WHERE o.workspace_id = $1 AND o.created_at >= $2 AND o.lost > 0 GROUP BY l.session_id) e
-		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id AND ($3::uuid[] IS NULL OR s.api_key_id = ANY($3))
 		ORDER BY e.at DESC, s.id LIMIT 1`
 	// Many compactions of a session are fine while they save money. Lanes and epochs are looked up session by
 	// session, because few of a workspace's sessions have an epoch and were active recently, and a plain join
@@ -173,17 +173,19 @@ const (
 			SELECT max(o.number) AS epochs FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
 			WHERE l.workspace_id = $1 AND l.session_id = s.id
 		) made
-		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0 AND s.net_microusd <= 0 AND made.epochs >= $3
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0 AND s.net_microusd <= 0 AND made.epochs >= $4
+			AND ($3::uuid[] IS NULL OR s.api_key_id = ANY($3))
 		ORDER BY made.epochs DESC, s.id LIMIT 1`
 )
 
 // rest is the time without a request after which a session counts as ended.
 const rest = time.Hour
 
-// Notices returns problems among the sessions that were active since a moment before now. It includes lanes
+// Notices returns problems among the sessions that the reader may see and that were active since a moment before now. It includes lanes
 // with at least epochs epochs unless epochs is 0.
 func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error) {
 	var notices []cost.Notice
+	seen := tenants.VisibleIn(ctx).IDs()
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		ask := func(kind, query string, arguments ...any) error {
 			return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -193,30 +195,31 @@ func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, sin
 				}
 				notices = append(notices, notice)
 				return nil
-			}, query, arguments...)
+			}, query, append([]any{workspace, since, seen}, arguments...)...)
 		}
-		if err := ask(cost.NoticeLoss, sqlLosses, workspace, since, now.Add(-rest)); err != nil {
+		if err := ask(cost.NoticeLoss, sqlLosses, now.Add(-rest)); err != nil {
 			return err
 		}
-		if err := ask(cost.NoticeTruncated, sqlTruncated, workspace, since); err != nil {
+		if err := ask(cost.NoticeTruncated, sqlTruncated); err != nil {
 			return err
 		}
-		if err := ask(cost.NoticeIncomplete, sqlLost, workspace, since); err != nil || epochs == 0 {
+		if err := ask(cost.NoticeIncomplete, sqlLost); err != nil || epochs == 0 {
 			return err
 		}
-		return ask(cost.NoticeEpochs, sqlMany, workspace, since, epochs)
+		return ask(cost.NoticeEpochs, sqlMany, epochs)
 	})
 	return notices, batchdb.Wrapf(err, "notices of workspace %s", workspace)
 }
 
-const sqlModels = `SELECT model, count(*) FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND model <> '' GROUP BY model ORDER BY 2 DESC, 1 LIMIT $3`
+const sqlModels = `SELECT model, count(*) FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND model <> ''
+	AND ($4::uuid[] IS NULL OR api_key_id = ANY($4)) GROUP BY model ORDER BY 2 DESC, 1 LIMIT $3`
 
 // mostModels bounds how many models are counted separately.
 const mostModels = 1000
 
-// Models returns, for each model as named by requests, how many sessions of a workspace active since a time
-// used it last.
-func (s Browser) Models(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[string]int, error) {
+// Models returns, for each model as named by requests, how many sessions that the reader may see and that were
+// active since a time used it last.
+func Models(ctx context.Context, s Browser, workspace tenants.WorkspaceID, since time.Time) (map[string]int, error) {
 	used := map[string]int{}
 	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {
 		var name string
@@ -226,6 +229,6 @@ func (s Browser) Models(ctx context.Context, workspace tenants.WorkspaceID, sinc
 		}
 		used[name] = sessions
 		return nil
-	}, sqlModels, workspace, since, mostModels)
+	}, sqlModels, workspace, since, mostModels, tenants.VisibleIn(ctx).IDs())
 	return used, batchdb.Wrapf(err, "models of workspace %s", workspace)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,13 +170,13 @@ func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after u
 	return ids, batchdb.Wrapf(err, "list sessions")
 }
 
-// Session returns a session with its lanes, or session.ErrNotFound.
+// Session returns a session with its lanes, or session.ErrNotFound, also for a session that the reader may not see.
 func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error) {
 	var detail session.Detail
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []listRow
 		query := tx.Table("sessions").Select(sessionColumns()).Where("workspace_id = ? AND id = ?", workspace, id)
-		if err := query.Scan(&rows).Error; err != nil {
+		if err := visible(query).Scan(&rows).Error; err != nil {
 			return err
 		}
 		if len(rows) == 0 {
@@ -235,6 +236,23 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 	}
 	projection, err := s.open(key, newest)
 	return projection, batchdb.Wrapf(err, "projection of lane %s", lane)
+}
+
+// Projections returns a lane's projections, oldest first, including inherited ones.
+func (s Browser) Projections(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Projection, error) {
+	key, err := s.keys.Key(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("projections of lane %s: %w", lane, err)
+	}
+	packed, err := batchdb.Read(ctx, batchdb.Of(s.runner, workspace), func(tx *gorm.DB) ([]storedProjection, error) {
+		return projectionsOf(tx, sqlProjections, workspace, lane)
+	})
+	projections := make([]session.Projection, 0, len(packed))
+	for _, one := range packed {
+		projection, openErr := s.open(key, one)
+		projections, err = append(projections, projection), errors.Join(err, openErr)
+	}
+	return projections, batchdb.Wrapf(err, "projections of lane %s", lane)
 }
 
 // Epochs returns a lane's epochs, oldest first, including inherited ones.

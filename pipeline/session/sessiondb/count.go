@@ -21,13 +21,13 @@ type countRow struct {
 	Looked    int
 }
 
-// Counts returns how many sessions match a filter in each part of the list, and how many the workspace has,
-// each at most session.MostCounted. It ignores the filter's Show and Cursor.
+// Counts returns how many sessions match a filter in each part of the list, and how many there are that the
+// reader may see, each at most session.MostCounted. It ignores the filter's Show and Cursor.
 func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error) {
 	filter.Show, filter.Cursor = session.ShowAll, ""
 	var row countRow
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		all := tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace).Limit(session.MostCounted)
+		all := visible(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace)).Limit(session.MostCounted)
 		if filter.Query == "" {
 			return countParts(tx, workspace, filter, all).Scan(&row).Error
 		}

@@ -28,7 +28,7 @@ func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 	}{
 		{sessiondb.StatementCourse, "exchanges_happened", []any{f.scope.Workspace, lane, lane, 100, session.MaxEvents}},
 		{sessiondb.StatementAsked, "exchanges_session", []any{f.scope.Workspace, lane, lane, time.Now().Add(-time.Hour), time.Now(), 0, 100, 500}},
-		{sessiondb.StatementTruncated, "exchanges_beyond", []any{f.scope.Workspace, time.Now().Add(-7 * 24 * time.Hour)}},
+		{sessiondb.StatementTruncated, "exchanges_beyond", []any{f.scope.Workspace, time.Now().Add(-7 * 24 * time.Hour), []uuid.UUID(nil)}},
 	} {
 		text := f.explain(t, f.scope.Workspace, plan.statement, plan.arguments...)
 		if !strings.Contains(text, plan.index) || strings.Contains(text, "Seq Scan on exchanges") {

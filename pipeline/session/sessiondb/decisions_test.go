@@ -159,7 +159,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			t.Errorf("notice %+v\nwant   %+v", notice, want[i])
 		}
 	}
-	if used, err := f.store.Browser().Models(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour)); err != nil || len(used) != 1 {
+	if used, err := sessiondb.Models(t.Context(), f.store.Browser(), f.scope.Workspace, now.Add(-7*24*time.Hour)); err != nil || len(used) != 1 {
 		t.Errorf("models in use: %v (%v)", used, err)
 	} else {
 		for model, sessions := range used {
@@ -218,7 +218,7 @@ func TestSessionsWithManyEpochsAreFoundByTheirOwnLanes(t *testing.T) {
 	f := setup(t)
 	dbtest.FillWorkspace(t, f.db.Owner(t), f.scope.Workspace, 20_000)
 
-	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementMany, f.scope.Workspace, time.Now().Add(-7*24*time.Hour), 3)
+	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementMany, f.scope.Workspace, time.Now().Add(-7*24*time.Hour), []uuid.UUID(nil), 3)
 	for _, one := range []string{"(session_id = s.id)", "(lane_id = l.id)"} {
 		if !strings.Contains(plan, one) {
 			t.Errorf("%s is no condition of an index:\n%s", one, plan)

@@ -70,8 +70,17 @@ func fitting(filter session.Filter) []any {
 	return []any{filter.Masked, uuidArray(filter.Shown), pattern(filter.Query), prefix(strings.ToLower(filter.Query))}
 }
 
-// narrow applies a filter, except its query.
+// visible limits a query of sessions to those that the reader may see.
+func visible(query *gorm.DB) *gorm.DB {
+	if seen := tenants.VisibleIn(query.Statement.Context); !seen.All {
+		return query.Where("api_key_id = ANY(?::uuid[])", uuidArray(seen.Keys))
+	}
+	return query
+}
+
+// narrow applies a filter, except its query. It leaves out sessions that the reader may not see.
 func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
+	query = visible(query)
 	if filter.IDs != nil {
 		query = query.Where("id = ANY(?::uuid[])", uuidArray(filter.IDs))
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 )
@@ -62,7 +64,7 @@ func TestWhatModulesMadeIsReadByItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for statement, index := range map[string]string{sessiondb.StatementMadeInserts: "lane_inserts_put", sessiondb.StatementMadeSummaries: "summaries_created"} {
-		if plan := f.explain(t, f.scope.Workspace, statement, f.scope.Workspace, time.Now().Add(-24*time.Hour)); !strings.Contains(plan, index) {
+		if plan := f.explain(t, f.scope.Workspace, statement, f.scope.Workspace, time.Now().Add(-24*time.Hour), []uuid.UUID(nil)); !strings.Contains(plan, index) {
 			t.Errorf("%s is not used:\n%s", index, plan)
 		}
 	}

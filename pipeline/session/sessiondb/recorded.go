@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -25,7 +26,8 @@ const (
 
 // A session's conversation is its longest main lane.
 const sqlRecorded = `SELECT s.id, l.id, s.api_key_id, s.format, s.model, l.warm_seconds FROM (
-		SELECT id, api_key_id, format, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4 ORDER BY last_at DESC, id DESC LIMIT $2
+		SELECT id, api_key_id, format, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4
+			AND ($5::uuid[] IS NULL OR api_key_id = ANY($5)) ORDER BY last_at DESC, id DESC LIMIT $2
 	) s CROSS JOIN LATERAL (
 		SELECT id, warm_seconds FROM lanes
 		WHERE workspace_id = $1 AND session_id = s.id AND kind = 'main' ORDER BY position DESC, id LIMIT 1
@@ -37,10 +39,10 @@ const sqlCounted = `SELECT l.id, c.role, c.flags, c.tokens FROM unnest($2::uuid[
 
 // Token counting calls, and requests that never reached the provider, are no prompts.
 const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_after, x.window_tokens, coalesce(nullif(x.takes_tokens, 0), x.window_tokens),
-		x.compression IN ('epoch', 'truncated', 'emergency'), x.reach, x.net_microusd, x.cost_microusd, x.output_tokens
+		x.compression IN ('epoch', 'truncated', 'emergency'), x.miss_cause = $5, x.reach, x.net_microusd, x.cost_microusd, x.output_tokens, x.projection
 	FROM unnest($2::uuid[], $3::uuid[]) AS l (session, lane)
 	CROSS JOIN LATERAL (
-		SELECT at, id, position, tokens_before, tokens_after, window_tokens, takes_tokens, compression, reach, net_microusd, cost_microusd, output_tokens FROM exchanges e
+		SELECT at, id, position, tokens_before, tokens_after, window_tokens, takes_tokens, compression, miss_cause, reach, net_microusd, cost_microusd, output_tokens, projection FROM exchanges e
 		WHERE e.workspace_id = $1 AND e.session_id = l.session AND e.lane_id = l.lane AND e.attempts > 0
 			AND e.endpoint IN ('/v1/messages', '/v1/chat/completions', '/v1/responses') AND e.class <> 'summary'
 		ORDER BY at, id LIMIT $4
@@ -76,7 +78,7 @@ func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Se
 		}
 		one.TTL = time.Duration(seconds) * time.Second
 		return one, nil
-	}, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since)
+	}, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since, tenants.VisibleIn(tx.Statement.Context).IDs())
 	return recorded, batchdb.Wrapf(err, "lanes")
 }
 
@@ -102,12 +104,12 @@ func sent(tx *gorm.DB, workspace tenants.WorkspaceID, sessions, lanes []uuid.UUI
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var one session.Sent
-		if err := row.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Reach, &one.Net, &one.Cost, &one.Output); err != nil {
+		if err := row.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Rewrote, &one.Reach, &one.Net, &one.Cost, &one.Output, &one.Projection); err != nil {
 			return err
 		}
 		of[lane].Requests = append(of[lane].Requests, one)
 		return nil
-	}, sqlSent, workspace, sessions, lanes, mostSent)
+	}, sqlSent, workspace, sessions, lanes, mostSent, string(cost.PrefixChangeOurs))
 	return batchdb.Wrapf(err, "requests")
 }
 

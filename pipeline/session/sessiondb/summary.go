@@ -135,19 +135,22 @@ func isViolation(err error, code string) bool {
 }
 
 const (
-	sqlMadeInserts   = "SELECT module, count(*) FROM lane_inserts WHERE workspace_id = $1 AND put_at >= $2 GROUP BY module"
-	sqlMadeSummaries = "SELECT status, count(*) FROM summaries WHERE workspace_id = $1 AND created_at >= $2 GROUP BY status"
+	sqlOfVisible = ` AND ($3::uuid[] IS NULL OR EXISTS (SELECT FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+		WHERE l.workspace_id = $1 AND l.id = m.lane_id AND s.api_key_id = ANY($3)))`
+	sqlMadeInserts   = "SELECT module, count(*) FROM lane_inserts m WHERE workspace_id = $1 AND put_at >= $2" + sqlOfVisible + " GROUP BY module"
+	sqlMadeSummaries = "SELECT status, count(*) FROM summaries m WHERE workspace_id = $1 AND created_at >= $2" + sqlOfVisible + " GROUP BY status"
 )
 
-// Made counts the inserts and summaries of a workspace's sessions since a moment.
+// Made counts the inserts and summaries since a moment, of the sessions that the reader may see.
 func (s Browser) Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error) {
 	made := session.Made{Inserts: map[string]int64{}}
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := counts(tx, made.Inserts, sqlMadeInserts, workspace, since); err != nil {
+		seen := tenants.VisibleIn(ctx).IDs()
+		if err := counts(tx, made.Inserts, sqlMadeInserts, workspace, since, seen); err != nil {
 			return err
 		}
 		summaries := map[string]int64{}
-		err := counts(tx, summaries, sqlMadeSummaries, workspace, since)
+		err := counts(tx, summaries, sqlMadeSummaries, workspace, since, seen)
 		made.Rejected = summaries["rejected"]
 		made.Summaries = summaries["accepted"] + made.Rejected
 		return err
