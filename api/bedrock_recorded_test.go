@@ -33,7 +33,7 @@ func TestRecordedSessionsPassBedrock(t *testing.T) {
 			p.sendWhole(body, "/v1/messages")
 			own := wire.Set(wire.Delete(body, "model"), "anthropic_version", json.RawMessage(`"bedrock-2023-05-31"`))
 			p.sendWhole(own, "/model/"+bedrockModel+"/invoke")
-			for _, got := range double.Received() {
+			for _, got := range double.Models.Requests() {
 				if got.Status != http.StatusOK || !bytes.Equal(wire.Get(got.Body, "messages"), wire.Get(recorded, "messages")) {
 					t.Errorf("%s: status %d, %d bytes of messages, want %d", got.Path, got.Status, len(wire.Get(got.Body, "messages")), len(wire.Get(recorded, "messages")))
 				}

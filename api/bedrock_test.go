@@ -87,7 +87,7 @@ func TestBedrockKeyServesMessages(t *testing.T) {
 			if shape(t, listed.body) != "anthropic list" || !bytes.Contains(listed.body, []byte(`"id":"`+bedrockModel+`"`)) || bytes.Contains(listed.body, []byte("llama")) {
 				t.Errorf("models: %d %s", listed.status, listed.body)
 			}
-			got := double.Received()
+			got := double.Models.Requests()
 			if want := "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke"; got[0].Path != want {
 				t.Errorf("path %s, want %s", got[0].Path, want)
 			}
@@ -246,7 +246,7 @@ func TestBedrockClientsAreServed(t *testing.T) {
 	if list := p.send(http.MethodGet, "/inference-profiles?type=SYSTEM_DEFINED", ""); list.status != http.StatusOK || !bytes.Contains(list.body, []byte("inferenceProfileSummaries")) {
 		t.Errorf("list: %d %s", list.status, list.body)
 	}
-	for i, got := range double.Received()[:3] {
+	for i, got := range double.Models.Requests()[:3] {
 		if string(got.Body) != body {
 			t.Errorf("request %d: body %q, want %q", i, got.Body, body)
 		}
@@ -304,7 +304,7 @@ func TestPromptTooLongForBedrockIsSentAgain(t *testing.T) {
 	t.Parallel()
 	p, double := onBedrock(t, tenants.AuthBearer, bedrockKey)
 	got := p.send(http.MethodPost, "/v1/messages", toolSession(bedrockModel, 30, 400), providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverflowOnce)
-	received := double.Received()
+	received := double.Models.Requests()
 	if got.status != http.StatusOK || len(received) != 2 || received[0].Status != http.StatusBadRequest || len(received[1].Body) >= len(received[0].Body) {
 		t.Errorf("%d %s after %d requests", got.status, got.body, len(received))
 	}

@@ -87,7 +87,7 @@ func TestCloudsWithMessagesGetThemUnchanged(t *testing.T) {
 			if counted := p.send(http.MethodPost, "/v1/messages/count_tokens", `{"model":"`+claudeModel+`","messages":[{"role":"user","content":"Hello"}]}`, "Anthropic-Version", "2023-06-01"); counted.status != http.StatusOK {
 				t.Errorf("count: %d %s", counted.status, counted.body)
 			}
-			for _, got := range double.Received()[:len(test.paths)] {
+			for _, got := range double.Models.Requests()[:len(test.paths)] {
 				if string(got.Body) != body || got.Header.Get("Anthropic-Beta") != "claude-code-20250219" || strings.Contains(got.Header.Get("Authorization"), testKey) {
 					t.Errorf("%s: %s %v", got.Path, got.Body, got.Header)
 				}
@@ -117,7 +117,7 @@ func TestAzureOpenAITakesKeysAndTokens(t *testing.T) {
 					if path == "/v1/responses" {
 						body = `{"model":"gpt-5.6","input":"Hello"}`
 					}
-					if got := p.send(http.MethodPost, path, body); got.status != http.StatusOK || string(double.Received()[len(double.Received())-1].Body) != body {
+					if got := p.send(http.MethodPost, path, body); got.status != http.StatusOK || string(double.Models.Requests()[len(double.Models.Requests())-1].Body) != body {
 						t.Errorf("%s: %d %s", path, got.status, got.body)
 					}
 				}
@@ -143,7 +143,7 @@ func TestGoogleKeyServesMessages(t *testing.T) {
 	if counted.status != http.StatusOK || !bytes.HasPrefix(counted.body, []byte(`{"input_tokens":`)) {
 		t.Errorf("count: %d %s", counted.status, counted.body)
 	}
-	got := double.Received()
+	got := double.Models.Requests()
 	if want := `{"anthropic_version":"vertex-2023-10-16",` + greeting + `}`; string(got[0].Body) != want || !strings.HasSuffix(got[0].Path, "/models/"+googleModel+":rawPredict") {
 		t.Errorf("%s %s, want %s", got[0].Path, got[0].Body, want)
 	}
@@ -168,7 +168,7 @@ func TestGoogleClientsAreServed(t *testing.T) {
 			{"claude-sonnet-4-5%4020250929:streamRawPredict", stream}, {googleModel + ":rawPredict", body}, {"count-tokens:rawPredict", count},
 		} {
 			got := p.send(http.MethodPost, base+own+sent[0], sent[1])
-			received := double.Received()
+			received := double.Models.Requests()
 			if got.status != http.StatusOK || string(received[len(received)-1].Body) != sent[1] {
 				t.Errorf("%s: %d %s", sent[0], got.status, got.body)
 			}
@@ -292,7 +292,7 @@ func TestRecordedSessionsPassTheClouds(t *testing.T) {
 				p, double := onCloud(t, cloud.preset, cloud.base, cloud.auth, cloud.secret)
 				double.Models.Trust(recorded)
 				p.sendWhole(cloud.body, cloud.path)
-				for _, got := range double.Received() {
+				for _, got := range double.Models.Requests() {
 					if got.Status != http.StatusOK || !bytes.Equal(wire.Get(got.Body, "messages"), wire.Get(recorded, "messages")) {
 						t.Errorf("%s: status %d, %d bytes of messages", cloud.preset, got.Status, len(got.Body))
 					}

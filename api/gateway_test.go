@@ -40,7 +40,7 @@ func TestClaudeCodesHeadersReachEveryCloud(t *testing.T) {
 		if got := p.send(http.MethodPost, cloud.path, body, header...); got.status != http.StatusOK {
 			t.Fatalf("%s: %d %s", cloud.preset, got.status, got.body)
 		}
-		received := double.Received()[0].Header
+		received := double.Models.Requests()[0].Header
 		for name, want := range sent {
 			if got := received.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", cloud.preset, name, got, want)
@@ -104,8 +104,8 @@ func TestCloudsWithoutAListOfModelsListNamedOnes(t *testing.T) {
 		p.Settings.ForgetAll()
 		got := p.send(http.MethodGet, "/v1/models?limit=1000", "", "Anthropic-Version", "2023-06-01")
 		var list struct{ Data []struct{ ID string } }
-		if err := json.Unmarshal(got.body, &list); err != nil || got.status != http.StatusOK || len(list.Data) != 2 || list.Data[0].ID != googleModel || len(double.Received()) != 0 {
-			t.Errorf("%s: %d %s, asked %d times", preset, got.status, got.body, len(double.Received()))
+		if err := json.Unmarshal(got.body, &list); err != nil || got.status != http.StatusOK || len(list.Data) != 2 || list.Data[0].ID != googleModel || len(double.Models.Requests()) != 0 {
+			t.Errorf("%s: %d %s, asked %d times", preset, got.status, got.body, len(double.Models.Requests()))
 		}
 	}
 }

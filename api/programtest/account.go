@@ -11,15 +11,25 @@ import (
 
 // Workspace describes a workspace to create.
 type Workspace struct {
-	Name     string // in lower case; part of its owner's address
-	Provider string // address of the provider of both families, without /v1
-	Window   int    // context window in tokens; 0 means the model's
+	Name     string        // in lower case; part of its owner's address
+	Provider string        // address of the provider of both families, without /v1
+	Keys     []ProviderKey // nil for one of each family at Provider
+	Window   int           // context window in tokens; 0 means the model's
 
 	// Limits are those of its API key, by their names in the JSON API; nil for no limits.
 	Limits map[string]any
 
 	// Answers lets the workspace answer clients' own requests for a summary if it can.
 	Answers bool
+}
+
+// ProviderKey is a provider key to store, by the names of the JSON API.
+type ProviderKey struct {
+	Provider string `json:"provider"`
+	Name     string `json:"name"`
+	Key      string `json:"key"`
+	BaseURL  string `json:"base_url"`
+	Region   string `json:"region,omitempty"`
 }
 
 // Account is a workspace of a program and its owner's login.
@@ -60,10 +70,14 @@ func (a *Account) Create(ctx context.Context, wanted Workspace) error {
 
 // furnish configures a new workspace as wanted.
 func (a *Account) furnish(ctx context.Context, wanted Workspace) error {
-	for _, provider := range []string{"anthropic", "openai"} {
-		if err := a.Call(ctx, http.MethodPost, "/provider-keys", map[string]string{
-			"provider": provider, "name": "double", "key": "sk-double", "base_url": wanted.Provider,
-		}, nil); err != nil {
+	keys := wanted.Keys
+	if keys == nil {
+		for _, provider := range []string{"anthropic", "openai"} {
+			keys = append(keys, ProviderKey{Provider: provider, Name: "double", Key: "sk-double", BaseURL: wanted.Provider})
+		}
+	}
+	for _, key := range keys {
+		if err := a.Call(ctx, http.MethodPost, "/provider-keys", key, nil); err != nil {
 			return err
 		}
 	}

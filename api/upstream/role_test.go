@@ -60,7 +60,7 @@ func TestRoleIsAssumedWithTheWorkspacesOwnKey(t *testing.T) {
 			t.Fatalf("%d, %v", got, err)
 		}
 	}
-	for _, got := range double.Received() {
+	for _, got := range double.Models.Requests() {
 		if got.Header.Get("X-Amz-Security-Token") != gives.Token || !strings.Contains(got.Header.Get("Authorization"), gives.ID) {
 			t.Errorf("signed with %v", got.Header)
 		}

@@ -112,8 +112,8 @@ func agents() []Client {
 			Hint: "For a model from Anthropic, set ANTHROPIC_BASE_URL, without /v1, ANTHROPIC_API_KEY and ANTHROPIC_MODEL in the same way, and start qwen --auth-type anthropic.",
 		},
 		{
-			ID: "gemini-cli", Title: "Gemini CLI", Snippets: []Snippet{{ID: "shell", Text: geminiCLI}},
-			Hint: "The workspace needs a provider key of Google Gemini. If it asks how to sign in, choose Use Gemini API Key.",
+			ID: "gemini-cli", Title: "Gemini CLI", Snippets: []Snippet{{ID: "shell", Text: geminiCLI}, {ID: "settings", Label: "~/.gemini/settings.json", Text: geminiSettings}},
+			Hint: "The workspace needs a provider key of Google Gemini. Without the kind of sign-in in its settings, gemini -p refuses to start at an address of your own, and gemini asks: choose Use Gemini API Key. mcpServers are the recall tools; leave them out if you don’t want them.",
 		},
 	}
 }

@@ -30,6 +30,14 @@ export GOOGLE_GEMINI_BASE_URL="{url}"
 export GEMINI_API_KEY="$PALIMPSEST_KEY"
 gemini`
 
+	geminiSettings = `
+{
+  "security": { "auth": { "selectedType": "gemini-api-key" } },
+  "mcpServers": {
+    "palimpsest": { "httpUrl": "{url}/mcp", "headers": { "Authorization": "Bearer ${PALIMPSEST_KEY}" } }
+  }
+}`
+
 	codex = `
 # ~/.codex/config.toml
 model_provider = "palimpsest"
@@ -95,22 +103,14 @@ bearer_token_env_var = "PALIMPSEST_KEY"`
 	recallOpenCode = `
 {
   "mcp": {
-    "palimpsest": {
-      "type": "remote",
-      "url": "{url}/mcp",
-      "headers": { "Authorization": "Bearer {env:PALIMPSEST_KEY}" }
-    }
+    "palimpsest": { "type": "remote", "url": "{url}/mcp", "headers": { "Authorization": "Bearer {env:PALIMPSEST_KEY}" } }
   }
 }`
 
 	recallPi = `
 {
   "mcpServers": {
-    "palimpsest": {
-      "url": "{url}/mcp",
-      "headers": { "Authorization": "Bearer ${PALIMPSEST_KEY}" },
-      "exposure": "direct"
-    }
+    "palimpsest": { "url": "{url}/mcp", "headers": { "Authorization": "Bearer ${PALIMPSEST_KEY}" }, "exposure": "direct" }
   }
 }`
 

@@ -116,10 +116,7 @@ gpt = ChatOpenAI(
 	recallCursor = `
 {
   "mcpServers": {
-    "palimpsest": {
-      "url": "{url}/mcp",
-      "headers": { "Authorization": "Bearer ${env:PALIMPSEST_KEY}" }
-    }
+    "palimpsest": { "url": "{url}/mcp", "headers": { "Authorization": "Bearer ${env:PALIMPSEST_KEY}" } }
   }
 }`
 

@@ -71,7 +71,12 @@ type anthropicReader struct {
 	threads  threads
 }
 
-func (a *anthropicReader) parse(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
+func (a *anthropicReader) parse(header http.Header, body []byte) (*anthropicRequest, *Rejection) {
+	return a.read(header, body, false)
+}
+
+// read is parse, also for a body whose tokens are only counted.
+func (a *anthropicReader) read(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
 	m, ok := document(body)
 	if !ok {
 		return nil, refuse("The request body is not valid JSON: expected a JSON object")

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -35,20 +34,25 @@ type BedrockAccess struct {
 // Bedrock is Amazon Bedrock's runtime with Claude's models, as strict as the real one about bodies, signatures and
 // clocks. It is an http.Handler, and safe for concurrent use.
 type Bedrock struct {
-	// Models answers the requests, after they have got the form of Anthropic's API.
+	// Models records the requests as they came, and answers them after they have got the form of Anthropic's API.
 	Models *Double
 
 	config BedrockConfig
-	mu     sync.Mutex
-	got    []BedrockRequest
 }
 
-// BedrockRequest is a request as a Bedrock received it.
-type BedrockRequest struct {
-	Path   string // escaped, without the query
-	Header http.Header
-	Body   []byte
-	Status int
+// bedrockCall is a request on its way through a Bedrock.
+type bedrockCall struct {
+	*http.Request
+
+	bedrock *Bedrock
+	out     *bedrockWriter
+	entry   *Recorded
+}
+
+// refuse answers with an error, before the request has reached the models.
+func (c *bedrockCall) refuse(status int, kind, message string) {
+	c.bedrock.Models.log.answered(c.entry, &Rejection{Status: status, Type: kind, Message: message})
+	c.out.refuse(status, kind, message)
 }
 
 // NewBedrock returns a Bedrock for use without a server of its own.
@@ -59,13 +63,6 @@ func NewBedrock(config BedrockConfig) *Bedrock {
 	return &Bedrock{Models: NewHandler(config.Config), config: config}
 }
 
-// Received returns the requests so far.
-func (b *Bedrock) Received() []BedrockRequest {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.got)
-}
-
 // Listen serves the double on an address and returns its URL, until stop is called.
 func (b *Bedrock) Listen(address string) (url string, stop func(), err error) {
 	return listen(b, address)
@@ -74,35 +71,30 @@ func (b *Bedrock) Listen(address string) (url string, stop func(), err error) {
 // ServeHTTP answers like Amazon Bedrock.
 func (b *Bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody))
-	out := &bedrockWriter{ResponseWriter: w, broken: b.config.Broken}
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.got = append(b.got, BedrockRequest{Path: r.URL.EscapedPath(), Header: r.Header.Clone(), Body: body, Status: out.status})
-	}()
+	asked := &bedrockCall{Request: r, bedrock: b, out: &bedrockWriter{ResponseWriter: w, broken: b.config.Broken}, entry: received(r, body)}
 	if err != nil {
-		out.refuse(http.StatusBadRequest, "ValidationException", "The request body could not be read.")
+		asked.refuse(http.StatusBadRequest, "ValidationException", "The request body could not be read.")
 		return
 	}
 	w.Header().Set("X-Amzn-Requestid", b.Models.name("", 36))
 	if refusal := b.authenticate(r, body); refusal != nil {
-		out.refuse(refusal.Status, refusal.Type, refusal.Message)
+		asked.refuse(refusal.Status, refusal.Type, refusal.Message)
 		return
 	}
 	if r.Method == http.MethodGet {
-		b.list(out, r)
+		asked.list()
 		return
 	}
 	model, operation := bedrockPath(r.URL.EscapedPath())
 	switch {
 	case r.Method != http.MethodPost || model == "":
-		out.refuse(http.StatusNotFound, "UnknownOperationException", "")
+		asked.refuse(http.StatusNotFound, "UnknownOperationException", "")
 	case operation == "invoke", operation == "invoke-with-response-stream":
-		b.invoke(out, r, model, operation == "invoke-with-response-stream", body)
+		asked.invoke(model, operation == "invoke-with-response-stream")
 	case operation == "count-tokens":
-		b.count(out, r, model, body)
+		asked.count(model)
 	default:
-		out.refuse(http.StatusNotFound, "UnknownOperationException", "")
+		asked.refuse(http.StatusNotFound, "UnknownOperationException", "")
 	}
 }
 
@@ -123,26 +115,26 @@ func bedrockPath(escaped string) (model, operation string) {
 var bedrockModel = regexp.MustCompile(`^((?:us|eu|apac|jp|au|global|us-gov)\.)?anthropic\.(claude-[a-z0-9-]+?)(-v\d+(:\d+)?)?$`)
 
 // invoke runs a model.
-func (b *Bedrock) invoke(out *bedrockWriter, r *http.Request, model string, stream bool, body []byte) {
+func (c *bedrockCall) invoke(model string, stream bool) {
 	id := bedrockModel.FindStringSubmatch(model)
 	if id == nil {
-		out.refuse(http.StatusBadRequest, "ValidationException", "The provided model identifier is invalid.")
+		c.refuse(http.StatusBadRequest, "ValidationException", "The provided model identifier is invalid.")
 		return
 	}
-	members, betas, fault := bedrockMembers(body)
+	members, betas, fault := bedrockMembers(c.entry.Body)
 	if fault != "" {
-		out.refuse(http.StatusBadRequest, "ValidationException", fault)
+		c.refuse(http.StatusBadRequest, "ValidationException", fault)
 		return
 	}
-	out.framing = stream
-	b.ask(out, r, "/v1/messages", betas, wrapped(id[2], stream, members))
+	c.out.framing = stream
+	c.ask("/v1/messages", betas, wrapped(id[2], stream, members))
 }
 
 // count counts the tokens of a prompt.
-func (b *Bedrock) count(out *bedrockWriter, r *http.Request, model string, body []byte) {
+func (c *bedrockCall) count(model string) {
 	id := bedrockModel.FindStringSubmatch(model)
 	if id == nil || id[1] != "" {
-		out.refuse(http.StatusBadRequest, "ValidationException", "The provided model doesn't support counting tokens.")
+		c.refuse(http.StatusBadRequest, "ValidationException", "The provided model doesn't support counting tokens.")
 		return
 	}
 	var asked struct {
@@ -152,8 +144,8 @@ func (b *Bedrock) count(out *bedrockWriter, r *http.Request, model string, body 
 			} `json:"invokeModel"`
 		} `json:"input"`
 	}
-	if err := json.Unmarshal(body, &asked); err != nil || len(asked.Input.InvokeModel.Body) == 0 {
-		out.refuse(http.StatusBadRequest, "ValidationException", "The input to count is missing or invalid.")
+	if err := json.Unmarshal(c.entry.Body, &asked); err != nil || len(asked.Input.InvokeModel.Body) == 0 {
+		c.refuse(http.StatusBadRequest, "ValidationException", "The input to count is missing or invalid.")
 		return
 	}
 	members, betas, fault := bedrockMembers(asked.Input.InvokeModel.Body)
@@ -161,12 +153,12 @@ func (b *Bedrock) count(out *bedrockWriter, r *http.Request, model string, body 
 		fault = "Malformed input request: #: required key [max_tokens] not found, please reformat your input and try again."
 	}
 	if fault != "" {
-		out.refuse(http.StatusBadRequest, "ValidationException", fault)
+		c.refuse(http.StatusBadRequest, "ValidationException", fault)
 		return
 	}
 	delete(members, "max_tokens")
-	out.counting = true
-	b.ask(out, r, "/v1/messages/count_tokens", betas, wrapped(id[2], false, members))
+	c.out.counting = true
+	c.ask("/v1/messages/count_tokens", betas, wrapped(id[2], false, members))
 }
 
 // bedrockMembers returns the members of a body that Anthropic's API has too, and the named beta features. fault is
@@ -215,8 +207,8 @@ func wrapped(model string, stream bool, members map[string]json.RawMessage) []by
 }
 
 // ask has the models answer a request.
-func (b *Bedrock) ask(out *bedrockWriter, r *http.Request, path string, betas []string, body []byte) {
-	inner := r.Clone(r.Context())
+func (c *bedrockCall) ask(path string, betas []string, body []byte) {
+	inner := c.Clone(c.Context())
 	inner.URL.Path, inner.URL.RawPath, inner.URL.RawQuery = path, "", ""
 	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	inner.Header.Del("Authorization")
@@ -226,22 +218,25 @@ func (b *Bedrock) ask(out *bedrockWriter, r *http.Request, path string, betas []
 	if len(betas) > 0 {
 		inner.Header.Set("Anthropic-Beta", strings.Join(betas, ","))
 	}
-	b.Models.ServeHTTP(out, inner)
-	out.end()
+	c.bedrock.Models.serve(c.out, inner, c.entry)
+	c.out.end()
 }
 
 // list lists inference profiles.
-func (*Bedrock) list(out *bedrockWriter, r *http.Request) {
+func (c *bedrockCall) list() {
 	const one = `{"inferenceProfileId":"us.anthropic.claude-sonnet-4-5-20250929-v1:0","inferenceProfileName":"US Claude Sonnet 4.5","createdAt":"2025-09-29T00:00:00.123456789Z","status":"ACTIVE","type":"SYSTEM_DEFINED"}`
-	out.Header().Set("Content-Type", "application/json")
-	switch path := r.URL.EscapedPath(); path {
+	c.out.Header().Set("Content-Type", "application/json")
+	answer := one
+	switch c.URL.EscapedPath() {
 	case "/inference-profiles":
-		_, _ = io.WriteString(out, `{"inferenceProfileSummaries":[{"inferenceProfileId":"us.meta.llama4-scout-17b-instruct-v1:0","status":"ACTIVE"},`+one+`]}`)
+		answer = `{"inferenceProfileSummaries":[{"inferenceProfileId":"us.meta.llama4-scout-17b-instruct-v1:0","status":"ACTIVE"},` + one + `]}`
 	case "/inference-profiles/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "/inference-profiles/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0":
-		_, _ = io.WriteString(out, one)
 	default:
-		out.refuse(http.StatusNotFound, "ResourceNotFoundException", "The requested resource was not found.")
+		c.refuse(http.StatusNotFound, "ResourceNotFoundException", "The requested resource was not found.")
+		return
 	}
+	c.bedrock.Models.log.answered(c.entry, nil)
+	_, _ = io.WriteString(c.out, answer)
 }
 
 // base64Of returns bytes in base64, as a chunk holds them.

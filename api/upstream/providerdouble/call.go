@@ -15,7 +15,7 @@ type call struct {
 	r         *http.Request
 	entry     *Recorded
 	requestID string
-	judged    []byte // the body with the members of its path; nil for the body itself
+	body      []byte // as the model's own API takes it, with the members of its path
 }
 
 // refuse answers with a refusal and records it; invalid says that the body is at fault.
@@ -34,11 +34,7 @@ func (c *call) generate(ctx context.Context, format string) {
 	d := c.double
 	c.entry.Format = format
 	asked := c.r.Header.Get(MisbehaveHeader)
-	body := c.entry.Body
-	if c.judged != nil {
-		body = c.judged
-	}
-	request, rejection := d.judge(format, c.r.Header, body)
+	request, rejection := d.judge(format, c.r.Header, c.body)
 	if rejection == nil {
 		rejection = d.config.knows(format, request.about().Model)
 	}
@@ -95,7 +91,7 @@ func (c *call) reply(ctx context.Context, request generation, about Request) {
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
-	usage.Terms = terms(about.Format, c.entry.Body, reply)
+	usage.Terms = terms(about.Format, c.body, reply)
 	d.log.update(func() {
 		c.entry.Prompt = usage.Input + usage.CacheRead + usage.CacheWrite
 		c.entry.CacheRead, c.entry.CacheWrite = usage.CacheRead, usage.CacheWrite
@@ -152,7 +148,7 @@ type anthropicCount struct {
 func (c *call) countTokens() {
 	d := c.double
 	c.entry.Status = http.StatusOK
-	r, rejection := d.anthropic.parse(c.r.Header, c.entry.Body, true)
+	r, rejection := d.anthropic.read(c.r.Header, c.body, true)
 	if rejection == nil {
 		rejection = d.anthropic.check(r)
 	}

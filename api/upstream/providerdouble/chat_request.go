@@ -3,6 +3,7 @@ package providerdouble
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"net/http"
 	"slices"
 )
 
@@ -49,7 +50,7 @@ type chatReader struct {
 	messages memo[chatMessage]
 }
 
-func (c *chatReader) parse(body []byte) (*chatRequest, *Rejection) {
+func (c *chatReader) parse(_ http.Header, body []byte) (*chatRequest, *Rejection) {
 	m, ok := document(body)
 	if !ok {
 		return nil, brokenJSON()

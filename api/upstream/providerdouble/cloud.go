@@ -39,14 +39,13 @@ type CloudConfig struct {
 // (/v1/projects) and Anthropic's offer there (…/invoke). It is as strict as the real ones about sign-in, paths and
 // bodies. It also gives the access tokens. It is an http.Handler, and safe for concurrent use.
 type Cloud struct {
-	// Models answers the requests, after they have got the form of the provider's own API.
+	// Models records the requests as they came, and answers them after they have got the form of the provider's own API.
 	Models *Double
 
 	config CloudConfig
 	signer *rsa.PrivateKey // of the service account
 
 	mu     sync.Mutex
-	got    []BedrockRequest
 	tokens map[string]time.Time // until when each is valid
 	asked  int                  // for tokens
 	isDown bool                 // no tokens are given
@@ -78,13 +77,6 @@ func (c *Cloud) Listen(address string) (url string, stop func(), err error) {
 	return listen(c, address)
 }
 
-// Received returns the requests for models so far.
-func (c *Cloud) Received() []BedrockRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.got)
-}
-
 // Asked returns how often an access token was asked for.
 func (c *Cloud) Asked() int {
 	c.mu.Lock()
@@ -110,35 +102,13 @@ func (c *Cloud) Revoke() {
 type cloudRequest struct {
 	*http.Request
 
+	cloud  *Cloud
+	entry  *Recorded
 	body   []byte
-	out    *cloudWriter
+	out    http.ResponseWriter
 	path   string // of the provider's own API; "" until it is known
 	google bool   // errors have Google's shape
 }
-
-// cloudWriter notes the status of an answer.
-type cloudWriter struct {
-	http.ResponseWriter
-
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *cloudWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (w *cloudWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// Flush implements http.Flusher.
-func (w *cloudWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // googlePath matches the paths of Claude's models on Google Cloud.
 var googlePath = regexp.MustCompile(`^/v1/projects/([^/]+)/locations/([^/]+)/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
@@ -149,21 +119,13 @@ var googleModel = regexp.MustCompile(`^claude-[a-z0-9-]+(@(\d{8}|default))?$`)
 // ServeHTTP answers like the cloud of the path.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody))
-	asked := &cloudRequest{Request: r, body: body, out: &cloudWriter{ResponseWriter: w}}
+	asked := &cloudRequest{Request: r, cloud: c, entry: received(r, body), body: body, out: w}
 	path := r.URL.Path
-	isToken := r.Method == http.MethodPost && (path == "/token" || path == "/"+c.config.Tenant+"/oauth2/v2.0/token")
-	if !isToken {
-		defer func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.got = append(c.got, BedrockRequest{Path: r.URL.EscapedPath(), Header: r.Header.Clone(), Body: body, Status: asked.out.status})
-		}()
-	}
 	workspace := "/v1/projects/" + c.config.Project + "/locations/" + c.config.Location + "/workspaces/" + c.config.Workspace + "/invoke"
 	switch rest := ""; {
 	case err != nil:
 		asked.refuse(http.StatusBadRequest, "invalid_request_error", "The body could not be read.")
-	case isToken:
+	case r.Method == http.MethodPost && (path == "/token" || path == "/"+c.config.Tenant+"/oauth2/v2.0/token"):
 		c.giveToken(asked)
 	case isBelow(path, "/anthropic", &rest):
 		c.foundry(asked, rest)
@@ -313,11 +275,12 @@ func (c *Cloud) answer(asked *cloudRequest, deployment string) {
 	} else {
 		inner.Header.Set("Anthropic-Version", "2023-06-01")
 	}
-	c.Models.ServeHTTP(asked.out, inner)
+	c.Models.serve(asked.out, inner, asked.entry)
 }
 
-// refuse answers with an error, in Google's or Anthropic's shape.
+// refuse answers with an error, in Google's or Anthropic's shape, before the request has reached the models.
 func (a *cloudRequest) refuse(status int, kind, message string) {
+	a.cloud.Models.log.answered(a.entry, &Rejection{Status: status, Type: kind, Message: message})
 	a.out.Header().Set("Content-Type", "application/json")
 	a.out.WriteHeader(status)
 	if a.google {

@@ -24,6 +24,8 @@ type Double struct {
 
 	interactions interactionsReader
 
+	dialects map[string]dialect // by format
+
 	cache     promptCache
 	log       log
 	overflows overflows
@@ -40,7 +42,34 @@ func NewHandler(config Config) *Double {
 	d.responses.config, d.responses.signer, d.responses.stored = config, d.Signer, &d.stored
 	d.gemini.config, d.gemini.signer = config, d.Signer
 	d.interactions.config, d.interactions.signer, d.interactions.stored = config, d.Signer, &d.stored
+	d.dialects = map[string]dialect{
+		Anthropic:          {"/v1/messages", judging(d.anthropic.parse, d.anthropic.check)},
+		OpenAIChat:         {"/v1/chat/completions", judging(d.chat.parse, d.chat.check)},
+		OpenAIResponses:    {"/v1/responses", judging(d.responses.parse, d.responses.check)},
+		Gemini:             {"", judging(d.gemini.parse, d.gemini.check)}, // its paths name the model
+		GeminiInteractions: {"/v1beta/interactions", judging(d.interactions.parse, d.interactions.check)},
+	}
 	return d
+}
+
+// dialect is how requests of a format are served.
+type dialect struct {
+	path  string // of generations
+	judge judge
+}
+
+// judge checks a body and returns its parsed request.
+type judge func(header http.Header, body []byte) (generation, *Rejection)
+
+// judging returns the judgment of a format's reader.
+func judging[R generation](parse func(http.Header, []byte) (R, *Rejection), check func(R) *Rejection) judge {
+	return func(header http.Header, body []byte) (generation, *Rejection) {
+		request, rejection := parse(header, body)
+		if rejection == nil {
+			rejection = check(request)
+		}
+		return request, rejection
+	}
 }
 
 // Validate judges one request body as a whole, as the provider would before it answers. The error is a
@@ -63,40 +92,11 @@ func (d *Double) judge(format string, header http.Header, body []byte) (generati
 	if len(body) > d.config.MaxBody {
 		return nil, tooLarge(format)
 	}
-	switch format {
-	case Anthropic:
-		r, rejection := d.anthropic.parse(header, body, false)
-		if rejection == nil {
-			rejection = d.anthropic.check(r)
-		}
-		return r, rejection
-	case OpenAIChat:
-		r, rejection := d.chat.parse(body)
-		if rejection == nil {
-			rejection = d.chat.check(r)
-		}
-		return r, rejection
-	case OpenAIResponses:
-		r, rejection := d.responses.parse(body)
-		if rejection == nil {
-			rejection = d.responses.check(r)
-		}
-		return r, rejection
-	case Gemini:
-		r, rejection := d.gemini.parse(body)
-		if rejection == nil {
-			rejection = d.gemini.check(r)
-		}
-		return r, rejection
-	case GeminiInteractions:
-		r, rejection := d.interactions.parse(body)
-		if rejection == nil {
-			rejection = d.interactions.check(r)
-		}
-		return r, rejection
-	default:
+	dialect, known := d.dialects[format]
+	if !known {
 		return nil, refuse("unknown format %q", format)
 	}
+	return dialect.judge(header, body)
 }
 
 // generation is a generation request, in any format.
@@ -125,15 +125,20 @@ func tooLarge(format string) *Rejection {
 }
 
 // ServeHTTP answers like the provider of the path.
-func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.serve(w, r, nil) }
+
+// serve answers a request. outside is what a cloud in front of the models received; nil without one.
+func (d *Double) serve(w http.ResponseWriter, r *http.Request, outside *Recorded) {
 	format := familyOf(r)
 	requestID := d.name("req_", 24)
 	w.Header().Set("Request-Id", requestID)
 	w.Header().Set("X-Request-Id", requestID)
 	rateLimitHeaders(w.Header(), format)
-	entry := &Recorded{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Format: ""}
+	entry := outside
 	body, rejection := readBody(r, format, d.config.MaxBody)
-	entry.Body = body
+	if outside == nil {
+		entry = received(r, body)
+	}
 	if rejection == nil {
 		rejection = d.authenticate(r, format)
 	}
@@ -144,7 +149,7 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	entry.Conversation = conversationOf(r.Header, accountOf(r))
-	call := &call{double: d, w: w, r: r, entry: entry, requestID: requestID}
+	call := &call{double: d, w: w, r: r, entry: entry, requestID: requestID, body: body}
 	// An aborted connection ends in a panic.
 	defer d.log.update(func() {
 		entry.Done = true
@@ -154,17 +159,14 @@ func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call.gemini()
 		return
 	}
-	switch r.Method + " " + strings.TrimSuffix(r.URL.Path, "/") {
-	case "POST /v1/messages":
-		call.generate(r.Context(), Anthropic)
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if r.Method == http.MethodPost && path == d.dialects[format].path {
+		call.generate(r.Context(), format)
+		return
+	}
+	switch r.Method + " " + path {
 	case "POST /v1/messages/count_tokens":
 		call.countTokens()
-	case "POST /v1/chat/completions":
-		call.generate(r.Context(), OpenAIChat)
-	case "POST /v1/responses":
-		call.generate(r.Context(), OpenAIResponses)
-	case "POST /v1beta/interactions":
-		call.generate(r.Context(), GeminiInteractions)
 	case "POST /v1/responses/input_tokens":
 		call.responsesRead("input_tokens")
 	case "POST /v1/responses/compact":

@@ -52,7 +52,7 @@ type embeddingRequest struct {
 // embed answers POST /v1/embeddings as strictly as OpenAI does:
 // https://platform.openai.com/docs/api-reference/embeddings/create.
 func (c *call) embed() {
-	request, rejection := c.double.config.readEmbedding(c.entry.Body)
+	request, rejection := c.double.config.readEmbedding(c.body)
 	if rejection != nil {
 		c.refuse(OpenAIChat, rejection, true)
 		return

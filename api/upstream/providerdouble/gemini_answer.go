@@ -153,7 +153,7 @@ func (c *call) gemini() {
 		if c.r.Method != http.MethodPost {
 			break
 		}
-		c.judged = withMembers(c.entry.Body, model, method == "streamGenerateContent")
+		c.body = withMembers(c.body, model, method == "streamGenerateContent")
 		c.generate(c.r.Context(), Gemini)
 		return
 	case "countTokens":
@@ -216,9 +216,9 @@ func withMembers(body []byte, model string, stream bool) []byte {
 // countGemini answers countTokens.
 func (c *call) countGemini(model string) {
 	d := c.double
-	m, _ := document(c.entry.Body)
+	m, _ := document(c.body)
 	m = geminiNames(m)
-	inner := c.entry.Body
+	inner := c.body
 	rejection := (*Rejection)(nil)
 	switch name := m.extra("contents", "generateContentRequest"); {
 	case name != "":
@@ -229,7 +229,7 @@ func (c *call) countGemini(model string) {
 	c.entry.Status = http.StatusOK
 	var r *geminiRequest
 	if rejection == nil {
-		r, rejection = d.gemini.parse(withMembers(inner, model, false))
+		r, rejection = d.gemini.parse(nil, withMembers(inner, model, false))
 	}
 	if rejection == nil {
 		rejection = d.config.knows(Gemini, model)

@@ -4,20 +4,44 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 )
 
+// googleRequest is what bodies of generateContent and of the Interactions API have in common.
+type googleRequest struct {
+	members members
+	modelID string
+	model   Model
+	limit   int // of the answer's tokens; -1 without a limit
+	thinks  bool
+	fixed   []geminiFixed
+	tokens  int
+}
+
+func (r *googleRequest) shortest() int  { return r.model.MinCache }
+func (r *googleRequest) maxOutput() int { return r.limit }
+func (r *googleRequest) room() int      { return r.model.Window - r.tokens + r.model.MaxOutput }
+
+func (r *googleRequest) overflow() *Rejection {
+	return refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", max(r.tokens, r.model.Window+1), r.model.Window).coded(overLength)
+}
+
+// before returns the positions of the prompt before its contents or steps.
+func (r *googleRequest) before() *positionList {
+	list := newPositions(r.modelID)
+	for _, part := range r.fixed {
+		list.add(part.label, part.sum, part.tokens)
+	}
+	return list
+}
+
 // geminiRequest is a body of generateContent, with the model and the kind of answer from its path.
 type geminiRequest struct {
-	members  members
-	modelID  string
-	model    Model
-	limit    int // of the answer's tokens; -1 without a limit
+	googleRequest
+
 	stream   bool
-	thinks   bool
-	fixed    []geminiFixed
 	contents []*geminiContent
-	tokens   int
 }
 
 // geminiFixed is a part of the prompt before the contents.
@@ -94,12 +118,12 @@ func (g *geminiReader) object(raw json.RawMessage, path string, known ...string)
 }
 
 // parse reads a body whose model and stream stand in it, as on its way through the proxy.
-func (g *geminiReader) parse(body []byte) (*geminiRequest, *Rejection) {
+func (g *geminiReader) parse(_ http.Header, body []byte) (*geminiRequest, *Rejection) {
 	m, ok := document(body)
 	if !ok {
 		return nil, refuse("Invalid JSON payload received. Unexpected end of string. Expected a value.")
 	}
-	r := &geminiRequest{stream: m.flag("stream"), limit: -1}
+	r := &geminiRequest{googleRequest: googleRequest{limit: -1}, stream: m.flag("stream")}
 	r.modelID, _ = m.text("model")
 	r.modelID = strings.TrimPrefix(r.modelID, "models/")
 	r.model, _ = g.config.model(r.modelID)

@@ -84,22 +84,11 @@ func (r *geminiRequest) checkSignatures(turns []geminiContent) *Rejection {
 
 // prompt lists the positions of the prompt.
 func (r *geminiRequest) prompt() []position {
-	list := newPositions(r.modelID)
-	for _, part := range r.fixed {
-		list.add(part.label, part.sum, part.tokens)
-	}
+	list := r.before()
 	for _, content := range r.contents {
 		list.add(content.role, content.sum, content.tokens)
 	}
 	return list.all
-}
-
-func (r *geminiRequest) shortest() int  { return r.model.MinCache }
-func (r *geminiRequest) maxOutput() int { return r.limit }
-func (r *geminiRequest) room() int      { return r.model.Window - r.tokens + r.model.MaxOutput }
-
-func (r *geminiRequest) overflow() *Rejection {
-	return refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", max(r.tokens, r.model.Window+1), r.model.Window).coded(overLength)
 }
 
 func (r *geminiRequest) about() Request {

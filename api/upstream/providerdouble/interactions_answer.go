@@ -95,22 +95,11 @@ func (g *interactionsReader) check(r *interactionsRequest) *Rejection {
 
 // prompt lists the positions of the prompt.
 func (r *interactionsRequest) prompt() []position {
-	list := newPositions(r.modelID)
-	for _, part := range r.fixed {
-		list.add(part.label, part.sum, part.tokens)
-	}
+	list := r.before()
 	for _, step := range r.steps {
 		list.add(step.kind, step.sum, step.tokens)
 	}
 	return list.all
-}
-
-func (r *interactionsRequest) shortest() int  { return r.model.MinCache }
-func (r *interactionsRequest) maxOutput() int { return r.limit }
-func (r *interactionsRequest) room() int      { return r.model.Window - r.tokens + r.model.MaxOutput }
-
-func (r *interactionsRequest) overflow() *Rejection {
-	return refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", max(r.tokens, r.model.Window+1), r.model.Window).coded(overLength)
 }
 
 func (r *interactionsRequest) about() Request {

@@ -3,20 +3,16 @@ package providerdouble
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 )
 
 // interactionsRequest is a body of the Interactions API.
 type interactionsRequest struct {
-	members members
-	modelID string
-	model   Model
-	limit   int // of the answer's tokens; -1 without a limit
-	thinks  bool
-	fixed   []geminiFixed
-	steps   []*interactionsStep
-	tokens  int
+	googleRequest
+
+	steps []*interactionsStep
 }
 
 // interactionsStep is one step of an input.
@@ -54,12 +50,12 @@ func (r *Rejection) interactions() interactionsError {
 }
 
 // parse reads a body.
-func (g *interactionsReader) parse(body []byte) (*interactionsRequest, *Rejection) {
+func (g *interactionsReader) parse(_ http.Header, body []byte) (*interactionsRequest, *Rejection) {
 	m, ok := document(body)
 	if !ok {
 		return nil, refuse("Request contains an invalid JSON payload.")
 	}
-	r := &interactionsRequest{members: m, limit: -1}
+	r := &interactionsRequest{googleRequest: googleRequest{members: m, limit: -1}}
 	if name := m.extra("model", "agent", "agent_config", "input", "system_instruction", "tools", "response_format", "response_mime_type", "response_modalities", "stream", "store",
 		"background", "generation_config", "previous_interaction_id", "service_tier", "labels", "safety_settings", "environment", "webhook_config"); name != "" && !g.config.AllowUnknown {
 		return nil, refuse("Unknown parameter '%s'.", name)

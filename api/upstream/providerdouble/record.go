@@ -40,6 +40,20 @@ type Recorded struct {
 	positions []position
 }
 
+// received is a request as it came.
+func received(r *http.Request, body []byte) *Recorded {
+	return &Recorded{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body}
+}
+
+// answered records a request that a cloud answered itself. refusal is nil if it did not refuse it.
+func (l *log) answered(entry *Recorded, refusal *Rejection) {
+	entry.Status, entry.Done = http.StatusOK, true
+	if refusal != nil {
+		entry.Status, entry.Invalid = refusal.Status, refusal
+	}
+	l.add(entry)
+}
+
 // log keeps received requests and wakes up waiting callers.
 type log struct {
 	mu      sync.Mutex

@@ -29,7 +29,7 @@ type responsesDeletion struct {
 func (c *call) responsesRead(what string) {
 	d := c.double
 	c.entry.Status = http.StatusOK
-	r, rejection := d.responses.parse(c.entry.Body)
+	r, rejection := d.responses.parse(nil, c.body)
 	if rejection == nil {
 		r.truncates = r.truncates || what == "input_tokens"
 		rejection = d.responses.check(r)

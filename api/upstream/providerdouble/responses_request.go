@@ -50,7 +50,7 @@ type responsesReader struct {
 	stored *store // items that requests may refer to
 }
 
-func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
+func (o *responsesReader) parse(_ http.Header, body []byte) (*responsesRequest, *Rejection) {
 	m, ok := document(body)
 	if !ok {
 		return nil, brokenJSON()

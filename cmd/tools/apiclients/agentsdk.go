@@ -17,7 +17,7 @@ func agentSDK() Client {
 	made.Package = "@anthropic-ai/claude-agent-sdk"
 	made.prepare = func(*session) error { return nil }
 	made.say = func(s *session, text string, again bool) (command, error) {
-		lines, err := s.snippet("Claude Code", "js")
+		lines, err := s.snippet("Claude Agent SDK", "js")
 		if err != nil {
 			return command{}, err
 		}

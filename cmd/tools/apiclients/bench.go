@@ -67,24 +67,24 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 		return nil, err
 	}
 
-	trial.model = &model{client: client, play: wanted.play, bare: client.Package == "", work: s.work}
-	double := providerdouble.NewHandler(providerdouble.Config{
+	trial.model = &model{client: client, play: wanted.play, bare: client.Package == "", ask: wanted.says(client)[0], work: s.work}
+	at := client.at
+	if at == nil {
+		at = direct
+	}
+	double, err := at(providerdouble.Config{
 		Script: trial.model.answer, Window: wanted.window, Count: b.count, BindThinking: true, LateOverflow: wanted.assumed > 0,
 	})
-	trial.judge = double.Judge
-	provider, stopProvider, err := double.Listen("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	trial.judge = double.models.Judge
+	provider, stopProvider, err := double.listen("127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the provider: %w", err)
 	}
 	defer stopProvider()
-	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window), Answers: wanted.answered}
-	if wanted.unknown {
-		workspace.Window = 0
-	}
-	if wanted.carries {
-		workspace.Limits = map[string]any{"scopes": []string{"proxy", "recall", "read"}}
-	}
-	key, err := b.open(ctx, workspace)
+	key, err := b.open(ctx, workspaceOf(wanted, b.serial, double, provider))
 	if err != nil {
 		return nil, fmt.Errorf("open a workspace: %w", err)
 	}
@@ -108,7 +108,7 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	if err := trial.converse(ctx, s); err != nil {
 		return nil, err
 	}
-	trial.Exchanges, trial.Received, trial.Took = tap.all(), double.Requests(), time.Since(started)
+	trial.Exchanges, trial.Received, trial.Took = tap.all(), double.models.Requests(), time.Since(started)
 	if trial.NetMicroUSD, err = b.net(ctx, trial); err != nil {
 		return nil, err
 	}
@@ -119,6 +119,24 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	trial.Remark = strings.Trim(remark+"; "+own, "; ")
 
 	return trial, nil
+}
+
+// workspaceOf is the workspace of a trial with a provider at an address.
+func workspaceOf(wanted Case, serial int, double platform, provider string) programtest.Workspace {
+	workspace := programtest.Workspace{
+		Name: "trial" + strconv.Itoa(serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window), Answers: wanted.answered,
+	}
+	if double.keys != nil {
+		workspace.Keys = double.keys(provider)
+	}
+	if wanted.unknown {
+		workspace.Window = 0
+	}
+	if wanted.carries {
+		workspace.Limits = map[string]any{"scopes": []string{"proxy", "recall", "read"}}
+	}
+
+	return workspace
 }
 
 // net returns a trial's savings from compression minus its cost, in millionths of a US dollar, once all of

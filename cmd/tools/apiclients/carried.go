@@ -19,7 +19,7 @@ const carriedAsk = "Which word did the note have?"
 
 // carriedCase is the case in which palimpsest resume continues a session in each client that it supports.
 func carriedCase() Case {
-	return Case{Name: "carried on", carries: true, says: says("Read " + noteFile + " and tell me the word."), play: rememberNote, judge: wasCarriedOn}
+	return Case{Name: "carried on", carries: true, says: says(noteAsk), play: rememberNote, judge: wasCarriedOn}
 }
 
 // rememberNote reads the note. In the clients that continue the session it repeats the note if it knows it.

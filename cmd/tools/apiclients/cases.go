@@ -91,7 +91,7 @@ const answeredCase = "compaction answered"
 func Cases() []Case {
 	return append([]Case{
 		{Name: answerCase, says: says("Say that you are there."), play: sayReady, judge: saidReady},
-		{Name: "tool turn", says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: toldTheWord},
+		{Name: "tool turn", says: says(noteAsk), play: readNote, judge: toldTheWord},
 		{Name: windowCase, window: windowSize, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "300 steps past the window", window: windowSize, rounds: manyParts, only: claudeCodePackage, says: says("Read all parts, one after the other."), play: readParts(manyParts), judge: wentPastTheWindowAtAProfit},
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
@@ -101,10 +101,10 @@ func Cases() []Case {
 		{Name: answeredCase, window: windowSize, answered: true, only: claudeCodePackage, says: saysCompact, play: readForCompaction(func(Client) int { return parts }), judge: goesOnFromOurSummary},
 		{Name: "subagent", says: says("Have someone find the word."), play: sendErrand, judge: keptTheErrandApart},
 		{Name: "subagent past the window", window: windowSize, only: codexPackage, says: says("Read all parts, and have someone find the word."), play: readPartsThenSendErrand, judge: sharedThePrompt},
-		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
-		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveOverloaded), judge: recovered(529)},
-		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
-		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveCut), judge: noticedTheCut},
+		{Name: "429, then ok", refused: true, says: says(noteAsk), play: failOnce(providerdouble.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
+		{Name: "529, then ok", refused: true, says: says(noteAsk), play: failOnce(providerdouble.MisbehaveOverloaded), judge: recovered(529)},
+		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says(noteAsk), play: readNote, judge: saidTooLong},
+		{Name: "cut stream", says: says(noteAsk), play: failOnce(providerdouble.MisbehaveCut), judge: noticedTheCut},
 		recallCase(),
 		threads(),
 		atTerminal(),
@@ -124,17 +124,24 @@ func says(texts ...string) func(Client) []string {
 	return func(Client) []string { return texts }
 }
 
+// noteAsk is the question for the note.
+const noteAsk = "Read " + noteFile + " and tell me the word."
+
 // saysUntilCompaction has the client read until it is beyond its window, and then sends another message.
 func saysUntilCompaction(c Client) []string {
 	if c.once {
 		return []string{"Read all parts, one after the other, and then tell me the word."}
 	}
 
-	return []string{"Read all parts, one after the other.", "Read " + noteFile + " and tell me the word."}
+	if c.asksItself {
+		return []string{"Read all parts, one after the other."}
+	}
+
+	return []string{"Read all parts, one after the other.", noteAsk}
 }
 
 func saysCompact(c Client) []string {
-	return []string{"Read all parts, one after the other.", c.manual, "Read " + noteFile + " and tell me the word."}
+	return []string{"Read all parts, one after the other.", c.manual, noteAsk}
 }
 
 // sayReady answers at once.

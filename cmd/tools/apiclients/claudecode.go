@@ -46,25 +46,56 @@ const ownCredential = "sk-of-the-person"
 // claudeCodeWithItsOwn is Claude Code with its own credential for the provider.
 func claudeCodeWithItsOwn() Client {
 	made := claudeCodeOn("Claude Code, own credential", "claude-opus-5-5")
-	made.brings, made.skips = true, map[string]string{}
-	for _, one := range Cases() {
-		if one.only == claudeCodePackage {
-			made.skips[one.Name] = "the credential makes no difference"
-		}
-	}
+	made.brings, made.skips = true, skipsOfClaudeCode("the credential makes no difference")
 
 	return made
 }
 
-// claudeCodeOn is Claude Code on a model.
-func claudeCodeOn(name, model string) Client {
+// claudeCodeInClouds is Claude Code in the mode of each cloud, which then speaks the cloud's protocol.
+func claudeCodeInClouds() []Client {
+	var clients []Client
+	for _, one := range []struct {
+		name, model string
+		at          openPlatform
+		snippet     []string // section of the docs, and a mark of the snippet
+	}{
+		{"Amazon Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", bedrock, []string{"Claude Code with Amazon Bedrock", "CLAUDE_CODE_USE_BEDROCK"}},
+		{"Google Cloud", "claude-sonnet-4-5@20250929", googleCloud, []string{"Claude Code in a cloud", "CLAUDE_CODE_USE_VERTEX"}},
+		{"Foundry", "claude-opus-5-5", foundry, []string{"Claude Code in a cloud", "CLAUDE_CODE_USE_FOUNDRY"}},
+	} {
+		made := claudeCodeOn("Claude Code, "+one.name, one.model, one.snippet...)
+		made.at, made.skips = one.at, skipsOfClaudeCode("the cloud makes no difference")
+		clients = append(clients, made)
+	}
+
+	return clients
+}
+
+// skipsOfClaudeCode skips the cases that only Claude Code has.
+func skipsOfClaudeCode(reason string) map[string]string {
+	skips := map[string]string{}
+	for _, one := range Cases() {
+		if one.only == claudeCodePackage {
+			skips[one.Name] = reason
+		}
+	}
+
+	return skips
+}
+
+// claudeCodeOn is Claude Code on a model, set up with a snippet of the docs: a section, and a mark of the snippet.
+func claudeCodeOn(name, model string, snippet ...string) Client {
+	if snippet == nil {
+		snippet = []string{"Claude Code", "ANTHROPIC_BASE_URL"}
+	}
+
 	return Client{
 		Name:    name,
 		Package: claudeCodePackage,
 		known:   client.ClaudeCode,
 		prepare: prepareTerminal,
 		say: func(s *session, text string, again bool) (command, error) {
-			return sayToClaudeCode(s, model, text, again)
+			return sayToClaudeCode(s, snippet, model, text, again)
 		},
 		shell: func(line string) providerdouble.Call {
 			return call("Bash", bashInput{Command: line, Description: "Look"})
@@ -83,8 +114,8 @@ func claudeCodeOn(name, model string) Client {
 }
 
 // sayToClaudeCode starts Claude Code with the lines of the docs, whose last line is its name.
-func sayToClaudeCode(s *session, model, text string, again bool) (command, error) {
-	lines, err := s.snippet("Claude Code", "sh")
+func sayToClaudeCode(s *session, snippet []string, model, text string, again bool) (command, error) {
+	lines, err := s.snippet(snippet[0], "sh", snippet[1:]...)
 	if err != nil {
 		return command{}, err
 	}

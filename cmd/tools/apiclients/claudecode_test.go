@@ -65,6 +65,33 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	}
 }
 
+// The pinned Claude Code works past its window in the protocol of each cloud: every request reaches the cloud's
+// double with its sign-in, and none is refused.
+func TestClaudeCodeWorksInEveryCloud(t *testing.T) {
+	fulltest.Only(t, "the pinned Claude Code works through three sessions, which takes 30 s of CPU")
+	t.Parallel()
+	bench := newBench(t, "testdata/claudecode")
+	for _, client := range claudeCodeInClouds() {
+		for _, wanted := range Cases() {
+			if wanted.Name != windowCase {
+				continue
+			}
+			trial, err := bench.Try(t.Context(), client, wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(trial)
+			if trial.Err != nil || len(trial.Received) < wanted.read() {
+				t.Errorf("%s: %d requests, %v", client.Name, len(trial.Received), trial.Err)
+			}
+			last := trial.Received[len(trial.Received)-1]
+			if path := trial.Exchanges[len(trial.Exchanges)-1].Path; path == "/v1/messages" || last.Header.Get("Authorization") == "" && last.Header.Get("X-Api-Key") == "" {
+				t.Errorf("%s: the client asked at %s, and the cloud got %v", client.Name, path, last.Header)
+			}
+		}
+	}
+}
+
 // The pinned Claude Code compacts with /compact past its window, gets its summary from the
 // proxy, and goes on from it.
 func TestClaudeCodeGoesOnFromAnAnsweredCompaction(t *testing.T) {

@@ -43,6 +43,12 @@ type Client struct {
 	// summarizes is a text from the client's request for a summary of the conversation.
 	summarizes string
 
+	// compacted is a text from the requests after that; "" for the model's summary.
+	compacted string
+
+	// masks says that the client cuts old results of tools in its own history, which begins another lane.
+	masks bool
+
 	// smallWindow is the context window, in tokens, configured in the client so that it compacts on its own.
 	// fills is how many parts it reads until it does.
 	smallWindow, fills int
@@ -50,8 +56,17 @@ type Client struct {
 	// once says that the client cannot take a second message.
 	once bool
 
+	// asksItself says that the client sends the second message of its own compaction itself.
+	asksItself bool
+
 	// brings says that the client brings its own credential for the provider.
 	brings bool
+
+	// at is where its requests go; nil for Anthropic's and OpenAI's own APIs.
+	at openPlatform
+
+	// reports is the tool call that ends a subagent; nil if its text does.
+	reports func(result string) providerdouble.Call
 
 	// manual is the command a person types to have the client compact.
 	manual string
@@ -60,11 +75,14 @@ type Client struct {
 // Clients returns all clients, in the order of the table's rows.
 func Clients() []Client {
 	clients := append([]Client{claudeCode(), claudeCodeWithItsOwn()}, claudeCodeOnOthers()...)
+	clients = append(clients, claudeCodeInClouds()...)
 
 	return append(clients,
-		codex(), codexOnGPT6(),
+		codex(), codexOnGPT6(), codexBuiltIn(),
+		geminiCLI("gemini-2.5-pro"), geminiCLI("gemini-3.1-pro-preview"),
 		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
 		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
+		kilo(),
 		droid("messages"), droid("chat"), droid("responses"),
 		continueCLI("messages", "Claude"), continueCLI("responses", "GPT"),
 		agentSDK(),

@@ -44,6 +44,29 @@ func codexOnGPT6() Client {
 	return client
 }
 
+// codexBuiltIn is Codex with its own provider at the proxy's address.
+func codexBuiltIn() Client {
+	client := codex()
+	client.Name = "Codex, openai_base_url"
+	client.summarizes, client.compacted = `"compaction_trigger"`, `"type":"compaction"`
+	say := client.say
+	client.prepare = func(s *session) error {
+		return prepareCodexWith(s, "gpt-5.5", "")
+	}
+	client.say = func(s *session, text string, again bool) (command, error) {
+		lines, err := s.snippet("Codex", "sh", "openai_base_url")
+		if err != nil {
+			return command{}, err
+		}
+		said, err := say(s, text, again)
+		said.program, said.arguments = "/bin/sh", append([]string{"-c", lines + ` "$@"`, "codex"}, said.arguments...)
+
+		return said, err
+	}
+
+	return client
+}
+
 // runScript is a call of the JavaScript tool, with the input of one of its tools.
 func runScript[T any](script string, input T) providerdouble.Call {
 	made := call("exec", input)
@@ -105,6 +128,12 @@ func prepareCodex(s *session, model string) error {
 	if err != nil {
 		return err
 	}
+
+	return prepareCodexWith(s, model, config)
+}
+
+// prepareCodexWith writes a configuration of Codex's provider, and the settings of a run.
+func prepareCodexWith(s *session, model, config string) error {
 	first := fmt.Sprintf("model = %q\ncheck_for_update_on_startup = false\n", model)
 	if s.window > 0 {
 		first += fmt.Sprintf("model_auto_compact_token_limit = %d\n", s.window)

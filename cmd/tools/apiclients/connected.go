@@ -18,7 +18,7 @@ const connectedName = "connected"
 // connectedCase is the case in which palimpsest connect sets the client up, the client works, and
 // palimpsest disconnect restores its files.
 func connectedCase() Case {
-	return Case{Name: connectedName, connects: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: workedConnected}
+	return Case{Name: connectedName, connects: true, says: says(noteAsk), play: readNote, judge: workedConnected}
 }
 
 // connection describes how the program sets a client up, and how to start the client then.
@@ -47,9 +47,10 @@ func connections() map[string]connection {
 			id: "pi", program: []string{"pi", "--mode", "json", "--provider", "palimpsest-anthropic", "--model", "claude-sonnet-5"},
 			variables: []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"},
 		},
-		"Cline":               {id: "cline", program: []string{"cline"}, after: []string{"--compaction", "off"}, variables: []string{"CLINE_TELEMETRY_DISABLED=1"}},
-		"Copilot, messages":   {id: "copilot", runs: true, program: []string{"copilot", "-p"}, after: []string{"--allow-all-tools", "--allow-all-paths"}, variables: []string{"COPILOT_OFFLINE=true"}},
-		"Qwen Code, messages": {id: "qwen-code", program: []string{"qwen", "--yolo"}, variables: []string{"ANTHROPIC_API_KEY=sk-ant-of-the-shell"}},
+		"Cline":                      {id: "cline", program: []string{"cline"}, after: []string{"--compaction", "off"}, variables: []string{"CLINE_TELEMETRY_DISABLED=1"}},
+		"Copilot, messages":          {id: "copilot", runs: true, program: []string{"copilot", "-p"}, after: []string{"--allow-all-tools", "--allow-all-paths"}, variables: []string{"COPILOT_OFFLINE=true"}},
+		"Gemini CLI, gemini-2.5-pro": {id: "gemini-cli", program: []string{"gemini", "--yolo", "--skip-trust", "--model", "gemini-2.5-pro", "--prompt"}},
+		"Qwen Code, messages":        {id: "qwen-code", program: []string{"qwen", "--yolo"}, variables: []string{"ANTHROPIC_API_KEY=sk-ant-of-the-shell"}},
 	}
 }
 

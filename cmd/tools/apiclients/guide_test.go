@@ -2,30 +2,32 @@ package apiclients
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestGuideKeepsTheFirstSnippetOfEachLanguage(t *testing.T) {
+func TestGuideKeepsTheSnippetsOfEachLanguage(t *testing.T) {
 	t.Parallel()
-	guide := ReadGuide("# Clients\n\n```sh\nbefore any section\n```\n\n## One\n\n```sh\nfirst\nlines\n```\n\n```sh\nsecond\n```\n\n```js\nthird\n```\n\n## Two\n\ntext\n")
+	guide := ReadGuide("# Clients\n\n```sh\nbefore any section\n```\n\n## One\n\n```sh\nfirst\nlines\n```\n\n```sh\nsecond\n```\n\n### Below\n\n```js\nthird\n```\n\n## Two\n\ntext\n")
 
-	if got := guide["One"]["sh"]; got != "first\nlines" {
+	if got := guide["One"]["sh"]; !slices.Equal(got, []string{"first\nlines", "second"}) {
 		t.Errorf("sh of One: %q", got)
 	}
-	if got := guide["One"]["js"]; got != "third" {
-		t.Errorf("js of One: %q", got)
+	if got := guide["Below"]["js"]; !slices.Equal(got, []string{"third"}) {
+		t.Errorf("js of Below: %q", got)
 	}
-	if got := guide["Two"]["sh"]; got != "" {
+	if got := guide["Two"]["sh"]; got != nil {
 		t.Errorf("sh of Two: %q", got)
 	}
 }
 
 func TestSnippetNamesTheSessionsProxy(t *testing.T) {
 	t.Parallel()
-	s := &session{url: "http://127.0.0.1:4711", guide: Guide{"One": {"sh": "curl " + localAddress + "/v1", "js": "elsewhere"}}}
+	s := &session{url: "http://127.0.0.1:4711", guide: Guide{"One": {"sh": {"first " + localAddress, "curl " + localAddress + "/v1"}, "js": {"elsewhere"}}}}
 
-	if got, err := s.snippet("One", "sh"); err != nil || got != "curl http://127.0.0.1:4711/v1" {
+	if got, err := s.snippet("One", "sh", "curl"); err != nil || got != "curl http://127.0.0.1:4711/v1" {
 		t.Errorf("snippet %q, %v", got, err)
 	}
 	if _, err := s.snippet("One", "js"); err == nil || !strings.Contains(err.Error(), "does not name") {
@@ -36,15 +38,19 @@ func TestSnippetNamesTheSessionsProxy(t *testing.T) {
 	}
 }
 
-// guideOfTheDocs reads docs/clients.md.
+// guideOfTheDocs reads the pages of the docs.
 func guideOfTheDocs(t *testing.T) Guide {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/clients.md")
-	if err != nil {
-		t.Fatal(err)
+	var pages []string
+	for _, page := range GuidePages() {
+		text, err := os.ReadFile(filepath.Join("../../../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, string(text))
 	}
 
-	return ReadGuide(string(text))
+	return ReadGuide(pages...)
 }
 
 func TestDocsHaveTheSnippetThatEachClientIsSetUpWith(t *testing.T) {

@@ -39,7 +39,7 @@ func (h Habits) Add(t *Trial) {
 		for name, value := range body {
 			h.note("in body", name)
 			switch name {
-			case "messages", "input":
+			case "messages", "input", "contents":
 				h.addMessages(value)
 			default:
 				h.addMember("body", name, value)
@@ -106,7 +106,7 @@ func (h Habits) addObject(inside string, object map[string]json.RawMessage) {
 }
 
 // free are the members whose names and values come from the model or the tool instead of the client.
-var free = []string{"arguments", "input", "input_schema", "json_schema", "parameters", "schema"}
+var free = []string{"args", "arguments", "input", "input_schema", "json_schema", "parameters", "parametersJsonSchema", "response", "responseJsonSchema", "schema"}
 
 // chosen are the members with values from a small set.
 var chosen = []string{"detail", "display", "effort", "include", "phase", "scope", "service_tier", "status", "tool_choice", "truncation", "ttl", "verbosity"}

@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +42,7 @@ func wentPastTheWindow(t *Trial) (string, error) {
 	}
 	epochs, largest := 0, 0
 	for _, exchange := range t.Exchanges {
-		if exchange.isGeneration() && exchange.Status != http.StatusOK {
+		if exchange.isGeneration() && hasTools(exchange.Body) && exchange.Status != http.StatusOK {
 			return "", fmt.Errorf("the client was answered %d: %s", exchange.Status, exchange.Refusal)
 		}
 		if exchange.isEpoch() {
@@ -83,7 +84,11 @@ func oneLane(t *Trial) error {
 	lanes := map[string]bool{}
 	for _, exchange := range t.Exchanges {
 		if exchange.isGeneration() && hasTools(exchange.Body) && !t.isErrand(exchange) {
-			lanes[exchange.Answered.Get("X-Palimpsest-Session-Id")+" "+exchange.Answered.Get("X-Palimpsest-Lane")] = true
+			lane := exchange.Answered.Get("X-Palimpsest-Session-Id")
+			if !t.Client.masks {
+				lane += " " + exchange.Answered.Get("X-Palimpsest-Lane")
+			}
+			lanes[lane] = true
 		}
 	}
 	if len(lanes) != 1 {
@@ -107,7 +112,7 @@ func compactedItself(t *Trial) (string, error) {
 			if how := exchange.Compression(); how != "" && how != "none" {
 				return "", fmt.Errorf("the client's request for a summary was edited: %s", how)
 			}
-		case strings.Contains(body, summaryMark):
+		case strings.Contains(body, cmp.Or(t.Client.compacted, summaryMark)):
 			after++
 		}
 	}
@@ -213,7 +218,8 @@ func recovered(status int) func(*Trial) (string, error) {
 		for _, exchange := range t.Exchanges {
 			if exchange.Status == status || status == 529 && exchange.Status == http.StatusServiceUnavailable {
 				seen++
-				if status == http.StatusTooManyRequests && exchange.Answered.Get("Retry-After") == "" {
+				isTimed := exchange.Answered.Get("Retry-After") != "" || strings.Contains(exchange.Refusal, "retryDelay") // of Google
+				if status == http.StatusTooManyRequests && !isTimed {
 					return "", errors.New("retry-after was lost")
 				}
 			}
@@ -237,18 +243,15 @@ func saidTooLong(t *Trial) (string, error) {
 		if exchange.Status != http.StatusBadRequest {
 			return "", fmt.Errorf("answered %d, want the provider's 400", exchange.Status)
 		}
-		if words := strings.ToLower(exchange.Refusal); !strings.Contains(words, "too long") && !strings.Contains(words, "context_length_exceeded") {
+		if !tooLongWords.MatchString(exchange.Refusal) {
 			return "", fmt.Errorf("not the provider's words: %s", exchange.Refusal)
 		}
 		if t.Client.summarizes != "" && strings.Contains(string(exchange.Body), t.Client.summarizes) {
 			return "tried to compact", nil
 		}
 	}
-	printed := strings.ToLower(t.Outputs[len(t.Outputs)-1].Text)
-	for _, words := range []string{"too long", "context window", "context length", "context_length"} {
-		if strings.Contains(printed, words) {
-			return "said so", nil
-		}
+	if tooLongWords.MatchString(t.Outputs[len(t.Outputs)-1].Text) {
+		return "said so", nil
 	}
 
 	return "", errors.New("the client does not say that the prompt is too long")

@@ -189,6 +189,13 @@ func TestWhatAlwaysHolds(t *testing.T) {
 		Body: []byte(`{"thread":{"type":"continue"}}`), Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}},
 	}
 
+	listed := Exchange{
+		Method: http.MethodGet, Path: "/inference-profiles?type=SYSTEM_DEFINED", Status: http.StatusUnauthorized, Header: http.Header{},
+		Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}},
+	}
+	wronged := listed
+	wronged.Header = http.Header{"Authorization": {"Bearer wrong"}}
+
 	for name, one := range map[string]struct {
 		exchange Exchange
 		received providerdouble.Recorded
@@ -211,6 +218,8 @@ func TestWhatAlwaysHolds(t *testing.T) {
 		"begun, and not kept":  {exchange: begun, received: providerdouble.Recorded{Body: []byte(`{"model":"m","thread":null}`)}, fault: "got another body"},
 		"asked for the whole":  {exchange: asked, received: providerdouble.Recorded{}, threads: true},
 		"asked without reason": {exchange: asked, received: providerdouble.Recorded{}, fault: "the proxy itself"},
+		"no key for a list":    {exchange: listed},
+		"a key that is wrong":  {exchange: wronged, fault: "the proxy itself"},
 		"our own error":        {exchange: Exchange{Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}}}, fault: "the proxy itself"},
 	} {
 		trial := Trial{Case: Case{threads: one.threads}, Exchanges: []Exchange{one.exchange}, Received: []providerdouble.Recorded{one.received}, judge: judge}

@@ -32,6 +32,9 @@ type model struct {
 	// bare says that the client offers no tools.
 	bare bool
 
+	// ask is the user's first message.
+	ask string
+
 	// work is the folder of the client's project.
 	work string
 
@@ -68,7 +71,7 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 	case !hasTools(r.Body) && !m.bare:
 		m.aside++
 		return providerdouble.Reply{Text: "Reading a note"}
-	case strings.Contains(r.User, errandMark) && (!bytes.Contains(r.Body, []byte(recordMark)) || bytes.Contains(r.Body, []byte(toSubagent))):
+	case m.isErrand(r) && (!bytes.Contains(r.Body, []byte(recordMark)) || bytes.Contains(r.Body, []byte(toSubagent))):
 		// A subagent without the conversation has a short prompt, but the main agent's record contains its
 		// errands.
 		m.errands++
@@ -77,6 +80,14 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 		m.rounds++
 		return m.play(m, m.rounds, r)
 	}
+}
+
+// isErrand reports whether a request has a subagent's task and not the user's own words. Kilo puts a message of its own
+// behind the task.
+func (m *model) isErrand(r providerdouble.Request) bool {
+	isAlone := bytes.Contains(r.Body, []byte(errandMark)) && !bytes.Contains(r.Body, []byte(m.ask))
+
+	return strings.Contains(r.User, errandMark) || isAlone
 }
 
 // inTags is the summary inside the tags that a client expects.
@@ -90,7 +101,12 @@ func (m *model) runErrand(r providerdouble.Request) providerdouble.Reply {
 		return providerdouble.Reply{Text: "On my way.", Calls: []providerdouble.Call{m.client.shell("cat " + noteFile)}}
 	}
 
-	return providerdouble.Reply{Text: "The errand found: " + lastOf(r.Results)}
+	found := "The errand found: " + lastOf(r.Results)
+	if m.client.reports != nil {
+		return providerdouble.Reply{Calls: []providerdouble.Call{m.client.reports(found)}}
+	}
+
+	return providerdouble.Reply{Text: found}
 }
 
 // hasTools reports whether a request offers tools: beside its input, or inside it.

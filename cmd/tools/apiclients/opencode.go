@@ -3,6 +3,9 @@ package apiclients
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/client"
@@ -40,6 +43,40 @@ type opencodeLimit struct {
 	Input   int `json:"input,omitempty"`
 	Output  int `json:"output"`
 }
+
+// kilo is the command line of Kilo Code, which is built from opencode, with Messages. It computes for so long that the
+// other formats would take an hour each.
+func kilo() Client {
+	const npm = "@kilocode/cli-linux-x64"
+	made := opencode("messages", "anthropic")
+	made.Name, made.Package, made.known = "Kilo, messages", npm, client.Kilo
+	made.skips = map[string]string{"compaction asked for": "kilo run has no /compact"}
+	prepare, say := made.prepare, made.say
+	made.prepare = func(s *session) error {
+		if err := prepare(s); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(s.home, opencodeFile))
+		if err != nil {
+			return fmt.Errorf("Kilo's settings: %w", err)
+		}
+		return s.write(".config/kilo/kilo.json", string(text))
+	}
+	made.say = func(s *session, text string, again bool) (command, error) {
+		said, err := say(s, text, again)
+		said.program = s.inPackage(npm, "bin/kilo")
+		for i, variable := range said.environment {
+			said.environment[i] = strings.Replace(variable, "OPENCODE_", "KILO_", 1)
+		}
+		said.environment = append(said.environment, "KILO_TELEMETRY_LEVEL=off")
+		return said, err
+	}
+
+	return made
+}
+
+// opencodeFile is opencode's configuration below the home.
+const opencodeFile = ".config/opencode/opencode.json"
 
 // opencode is opencode in one of the three formats, with a provider of the docs.
 func opencode(format, provider string) Client {
@@ -110,5 +147,5 @@ func prepareOpencode(s *session, name, model string) error {
 		config.Providers[name] = provider
 	}
 
-	return writeJSON(s, ".config/opencode/opencode.json", config)
+	return writeJSON(s, opencodeFile, config)
 }

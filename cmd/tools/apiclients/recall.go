@@ -1,6 +1,7 @@
 package apiclients
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,15 +79,16 @@ func recallLine(m *model, round int, r providerdouble.Request) providerdouble.Re
 	case 1:
 		return providerdouble.Reply{Text: "I search.", Calls: []providerdouble.Call{m.client.recall("recall_search", recalledLine)}}
 	case 2:
-		hit := regexp.MustCompile(`[a-z2-7]{8}#(\d+)(?:–#(\d+))?`).FindStringSubmatch(lastOf(r.Results))
+		hit := regexp.MustCompile(`([a-z2-7]{8})#(\d+)(?:–#(\d+))?`).FindStringSubmatch(lastOf(r.Results))
 		name := regexp.MustCompile(`of archive ([a-z2-7]{8})`).FindSubmatch(r.Body)
 		if hit == nil || name == nil {
 			return providerdouble.Reply{Text: fmt.Sprintf("Found nothing to point to: hit %q, name %q, result %.300s", hit, name, lastOf(r.Results))}
 		}
-		pointer := string(name[1]) + "#" + hit[len(hit)-1]
-		if hit[2] == "" {
-			pointer = string(name[1]) + "#" + hit[1]
+		archive := string(name[1])
+		if m.client.masks {
+			archive = hit[1] // the prompt's has the result as the client cut it
 		}
+		pointer := archive + "#" + cmp.Or(hit[3], hit[2])
 
 		return providerdouble.Reply{Text: "I read it.", Calls: []providerdouble.Call{m.client.recall("recall_get", pointer)}}
 	case 3:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -44,9 +45,15 @@ func (e Exchange) isEpoch() bool {
 
 // clientName returns the proxy's name for the client; "" if the exchange carries no conversation.
 func (e Exchange) clientName() string {
+	if e.Method != http.MethodPost {
+		return ""
+	}
 	path, _, _ := strings.Cut(e.Path, "?")
 	codec, known := formats.AtPath(path)
-	if !known || e.Method != http.MethodPost {
+	if !known && e.isGeneration() {
+		codec, known = formats.Recognize(e.Body) // clouds have paths of their own
+	}
+	if !known {
 		return ""
 	}
 	body, err := wire.Open(e.Body, codec.List())
@@ -54,7 +61,7 @@ func (e Exchange) clientName() string {
 		return ""
 	}
 
-	return client.Classify(e.Header, path, body).Client
+	return client.Classify(e.Header, codec.Traits().Path, body).Client
 }
 
 // unchanged reports whether the proxy says that it sent the request on unchanged: it compressed no content
@@ -146,25 +153,23 @@ func (t *tapped) Write(text []byte) (int, error) {
 	return t.ResponseWriter.Write(text)
 }
 
-// looksForSignIn reports whether a client asked the recall server without a key, to learn how to sign in.
-func (e Exchange) looksForSignIn() bool {
-	return e.Path == "/mcp" && e.Status == http.StatusUnauthorized && e.Header.Get("Authorization") == ""
+// lacksKey reports whether a client asked without a key: the recall server, to learn how to sign in, or for the models
+// of Amazon Bedrock, where Claude Code has no key for the list when told to skip the sign-in.
+func (e Exchange) lacksKey() bool {
+	isAsked := e.Path == "/mcp" || strings.HasPrefix(e.Path, "/inference-profiles")
+
+	return isAsked && e.Status == http.StatusUnauthorized && e.Header.Get("Authorization") == ""
 }
 
 // isGeneration reports whether an exchange asks a model for an answer.
 func (e Exchange) isGeneration() bool {
 	path, _, _ := strings.Cut(e.Path, "?")
-	if e.Method != http.MethodPost {
-		return false
-	}
-	for _, end := range []string{"/messages", "/chat/completions", "/responses"} {
-		if strings.HasSuffix(path, end) {
-			return true
-		}
-	}
 
-	return false
+	return e.Method == http.MethodPost && generations.MatchString(path) && !strings.HasSuffix(path, "/count-tokens:rawPredict")
 }
+
+// generations matches the paths that ask a model for an answer, of each API and each cloud.
+var generations = regexp.MustCompile(`/(messages|chat/completions|responses|invoke|invoke-with-response-stream)$|/models/[^/:]*:(generateContent|streamGenerateContent|rawPredict|streamRawPredict)$`)
 
 // Interface guard.
 var _ http.Handler = (*tap)(nil)

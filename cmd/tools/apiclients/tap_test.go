@@ -98,6 +98,12 @@ func TestGenerationsAreToldByMethodAndPath(t *testing.T) {
 	for line, want := range map[string]bool{
 		"POST /v1/messages?beta=true": true, "POST /v1/chat/completions": true, "POST /v1/responses": true, "POST /v1/v1/messages": true,
 		"POST /v1/messages/count_tokens": false, "GET /v1/responses": false, "GET /v1/models": false,
+		"POST /model/us.anthropic.claude-x-v1:0/invoke": true, "POST /model/us.anthropic.claude-x-v1%3A0/invoke-with-response-stream": true,
+		"POST /model/us.anthropic.claude-x-v1:0/count-tokens": false, "GET /inference-profiles": false,
+		"POST /v1/projects/p/locations/l/publishers/anthropic/models/claude-x@1:streamRawPredict": true, "POST /v1/projects/p/locations/l/publishers/anthropic/models/claude-x@1:rawPredict": true,
+		"POST /v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict": false, "POST /anthropic/v1/messages?beta=true": true,
+		"POST /v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse": true, "POST /v1beta/models/gemini-2.5-pro:generateContent": true,
+		"POST /v1beta/models/gemini-2.5-pro:countTokens": false,
 	} {
 		method, path, _ := strings.Cut(line, " ")
 		if got := (Exchange{Method: method, Path: path}).isGeneration(); got != want {

@@ -31,7 +31,7 @@ const terminalSession = "0b6f2d5e-5a0f-4c39-9a4e-6d1f4f0c7a11"
 func atTerminal() Case {
 	return Case{
 		Name: terminalCase, window: windowSize, terminal: true, only: claudeCodePackage,
-		says: says("Read all parts, one after the other.", "Read "+noteFile+" and tell me the word.", "Read it again."),
+		says: says("Read all parts, one after the other.", noteAsk, "Read it again."),
 		play: readPartsThenNotes, judge: wentOnBesideSuggestions,
 	}
 }

@@ -95,7 +95,7 @@ func (t *Trial) alwaysHolds(key string) (string, error) {
 		}
 	}
 	for _, exchange := range t.Exchanges {
-		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "proxy" && !(t.Case.threads && exchange.isAskedForTheWhole()) && !exchange.looksForSignIn() {
+		if exchange.Answered.Get("X-Palimpsest-Error-Source") == "proxy" && !(t.Case.threads && exchange.isAskedForTheWhole()) && !exchange.lacksKey() {
 			wrong.add(fmt.Errorf("the proxy itself answered %s %s with %d: %s", exchange.Method, exchange.Path, exchange.Status, exchange.Refusal))
 		}
 		if exchange.unchanged() && exchange.Header.Get("Content-Encoding") == "" && !received[string(exchange.Body)] && !t.receivedForUsage(exchange) && !t.receivedUnheld(exchange) {
@@ -162,8 +162,11 @@ func members(body []byte) (map[string]json.RawMessage, bool) {
 
 // tooLong reports whether a refusal says that the prompt does not fit the window.
 func tooLong(refusal error) bool {
-	return regexp.MustCompile(`(?i)too long|maximum context length|context window`).MatchString(refusal.Error())
+	return tooLongWords.MatchString(refusal.Error())
 }
+
+// tooLongWords are how providers, and the clients that repeat them, say that a prompt does not fit the window.
+var tooLongWords = regexp.MustCompile(`(?i)too long|maximum context length|context window|context length|context_length|maximum number of tokens`)
 
 // toSubagent is part of Codex's requests for a subagent with the main agent's conversation: its task has
 // the subagent's name, with its path below the main agent.

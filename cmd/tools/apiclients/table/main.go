@@ -41,7 +41,7 @@ type options struct {
 func main() {
 	var wanted options
 	flag.StringVar(&wanted.binary, "binary", "bin/palimpsest", "the program to run the clients through")
-	flag.StringVar(&wanted.guide, "guide", "docs/clients.md", "the page whose snippets set the clients up")
+	flag.StringVar(&wanted.guide, "guide", "docs", "directory of the pages whose snippets set the clients up")
 	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in, which are used as they are the next time; empty installs into a temporary one")
 	flag.BoolVar(&wanted.pinned, "pinned", false, "install the versions of the list of clients instead of the newest")
 	flag.StringVar(&wanted.client, "client", "", "try only clients with a word that begins with this in their name or npm package")
@@ -118,9 +118,13 @@ func try(ctx context.Context, wanted options) (err error) {
 			return err
 		}
 	}
-	text, err := os.ReadFile(wanted.guide)
-	if err != nil {
-		return fmt.Errorf("-guide: %w", err)
+	var pages []string
+	for _, page := range apiclients.GuidePages() {
+		text, err := os.ReadFile(filepath.Join(wanted.guide, page))
+		if err != nil {
+			return fmt.Errorf("-guide: %w", err)
+		}
+		pages = append(pages, string(text))
 	}
 	root, err := os.MkdirTemp("", "palimpsest-trials-")
 	if err != nil {
@@ -141,7 +145,7 @@ func try(ctx context.Context, wanted options) (err error) {
 	if err != nil {
 		return fmt.Errorf("-binary: %w", err)
 	}
-	bench, err := apiclients.NewBench(program.URL, binary, wanted.install, root, apiclients.ReadGuide(string(text)))
+	bench, err := apiclients.NewBench(program.URL, binary, wanted.install, root, apiclients.ReadGuide(pages...))
 	if err != nil {
 		return err
 	}
