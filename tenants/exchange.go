@@ -17,40 +17,40 @@ import (
 // Exchange is the stored record of one request and its answer: who, when, how much. Its texts are in the
 // archive.
 type Exchange struct {
-	ID        uuid.UUID // version 7: ordered by time
-	Workspace WorkspaceID
-	At        time.Time // arrival of the request
+	ID        uuid.UUID   // version 7: ordered by time
+	Workspace WorkspaceID `gorm:"column:workspace_id"`
+	At        time.Time   // arrival of the request
 
-	Request ExchangeRequest
-	Answer  ExchangeAnswer
-	Prompt  ExchangePrompt
-	Tokens  ExchangeTokens
-	Cost    ExchangeCost
-	Times   ExchangeTimes
+	Request ExchangeRequest `gorm:"embedded"`
+	Answer  ExchangeAnswer  `gorm:"embedded"`
+	Prompt  ExchangePrompt  `gorm:"embedded"`
+	Tokens  ExchangeTokens  `gorm:"embedded"`
+	Cost    ExchangeCost    `gorm:"embedded"`
+	Times   ExchangeTimes   `gorm:"embedded"`
 }
 
 // ExchangeRequest is the origin and target of a request.
 type ExchangeRequest struct {
-	Session  uuid.UUID // uuid.Nil if not resolved
-	Lane     uuid.UUID
-	APIKey   uuid.UUID
-	Endpoint string // the route, "/v1/messages"
-	Model    string // as the client named it
-	Client   string // "claude-code", "codex", …
-	Class    string // the request's purpose for its client: "main", "compaction", …; "" if not classified
+	Session  uuid.UUID `gorm:"column:session_id;serializer:null"` // uuid.Nil if not resolved
+	Lane     uuid.UUID `gorm:"column:lane_id;serializer:null"`
+	APIKey   uuid.UUID `gorm:"column:api_key_id"`
+	Endpoint string    // the route, "/v1/messages"
+	Model    string    `gorm:"serializer:name"` // as the client named it
+	Client   string    `gorm:"serializer:name"` // "claude-code", "codex", …
+	Class    string    // the request's purpose for its client: "main", "compaction", …; "" if not classified
 	Stream   bool
 	Position int    // messages in the request
-	Tags     Tags   // that the client gave
-	EndUser  string // the application's user, as session.EndUserID names them; "" if not given
+	Tags     Tags   `gorm:"serializer:object"` // that the client gave
+	EndUser  string `gorm:"serializer:null"`   // the application's user, as session.EndUserID names them; "" if not given
 
 	// EndUserName is the application's own id of EndUser. It is filled in for display and not recorded.
-	EndUserName string
+	EndUserName string `gorm:"-"`
 }
 
 // ExchangeAnswer describes the answer and its provider.
 type ExchangeAnswer struct {
 	Provider    Provider
-	ProviderKey uuid.UUID // that the request was sent with; uuid.Nil if that key is not stored
+	ProviderKey uuid.UUID `gorm:"column:provider_key_id;serializer:null"` // that the request was sent with; uuid.Nil if that key is not stored
 	Attempts    int
 	Status      int    // HTTP status the client got; 499 if it left before
 	ErrorFrom   string // "proxy", "provider"; "" without an error
@@ -61,7 +61,7 @@ type ExchangeAnswer struct {
 
 	// Signed are our response headers whose values are stored nowhere else, by their names without
 	// X-Palimpsest-.
-	Signed map[string]string
+	Signed map[string]string `gorm:"serializer:object"`
 
 	// ErrorText is the provider's error message, with secrets redacted, sealed with archive.Key.SealError;
 	// nil if not stored.
@@ -71,10 +71,10 @@ type ExchangeAnswer struct {
 // Served are the terms of the answer, as the answer states them, or else as requested. They determine its
 // cost. Fields are "" if not stated.
 type Served struct {
-	ServiceTier string // "priority", "flex"
-	Speed       string // "fast"
-	Region      string // where it was processed
-	AnsweredBy  string // the model that answered, if it is not the requested one
+	ServiceTier string `gorm:"serializer:name"` // "priority", "flex"
+	Speed       string `gorm:"serializer:name"` // "fast"
+	Region      string `gorm:"serializer:name"` // where it was processed
+	AnsweredBy  string `gorm:"serializer:name"` // the model that answered, if it is not the requested one
 }
 
 // ExchangePrompt is the pipeline's result for the client's prompt.
@@ -82,20 +82,23 @@ type ExchangePrompt struct {
 	Compression  string // none, frozen, epoch, …: the X-Palimpsest-Compression header
 	TokensBefore int    // estimate of the prompt as the client sent it
 	TokensAfter  int    // estimate of the prompt as it was sent
-	Window       int    // prompt tokens allowed by the settings at that time; 0 if unknown
-	Takes        int    // tokens that the provider takes; a setting may have lowered Window; 0 if not recorded
-	Target       int    // tokens above which the prompt was to be compressed; 0 if never, or not recorded
-	Levels       [4]int // messages at L0 to L3 in the sent prompt
+	Window       int    `gorm:"column:window_tokens"` // prompt tokens allowed by the settings at that time; 0 if unknown
+	Takes        int    `gorm:"column:takes_tokens"`  // tokens that the provider takes; a setting may have lowered Window; 0 if not recorded
+	Target       int    `gorm:"column:target_tokens"` // tokens above which the prompt was to be compressed; 0 if never, or not recorded
+	Levels       [4]int `gorm:"-"`                    // messages at L0 to L3 in the sent prompt
 	Projection   int    // number of the projection in the prompt; 0 without one
 	Reach        bool   // the provider would have refused the client's prompt for its length, and answered ours
 	Bridged      bool   // content that a client's own summary had lost was restored
 	Compacted    bool   // the provider compacted the history on its own
-	Report       []byte // JSON of pipeline.Report
+	Report       []byte `gorm:"serializer:report"` // JSON of pipeline.Report
 }
 
 // ExchangeTokens are the tokens of the prompt and the answer as the provider reported them.
 type ExchangeTokens struct {
-	Input, CacheRead, CacheWrite, Output int
+	Input      int `gorm:"column:input_tokens"`
+	CacheRead  int `gorm:"column:cache_read_tokens"`
+	CacheWrite int `gorm:"column:cache_write_tokens"`
+	Output     int `gorm:"column:output_tokens"`
 
 	MissCause    string // why the provider's cache missed a prompt that it should have had; "" without a miss
 	MissedTokens int    // the tokens that it should have had
@@ -103,18 +106,18 @@ type ExchangeTokens struct {
 
 // ExchangeCost is an exchange's cost and savings, in millionths of a US dollar.
 type ExchangeCost struct {
-	CostMicroUSD      int64  // of the exchange at list prices; 0 if the model is unknown
-	NetMicroUSD       int64  // saved, net of cache rewrites; can be negative, 0 if the client's prompt could not have been sent
-	UnreadMicroUSD    int64  // the part of it for cached input not read
-	RewrittenMicroUSD int64  // and the deduction for the cache that our change rewrote
-	PredictedMicroUSD *int64 // predicted savings of the epoch that this exchange made; nil without an epoch or a prediction
+	CostMicroUSD      int64  `gorm:"column:cost_microusd"`      // of the exchange at list prices; 0 if the model is unknown
+	NetMicroUSD       int64  `gorm:"column:net_microusd"`       // saved, net of cache rewrites; can be negative, 0 if the client's prompt could not have been sent
+	UnreadMicroUSD    int64  `gorm:"column:unread_microusd"`    // the part of it for cached input not read
+	RewrittenMicroUSD int64  `gorm:"column:rewritten_microusd"` // and the deduction for the cache that our change rewrote
+	PredictedMicroUSD *int64 `gorm:"column:predicted_microusd"` // predicted savings of the epoch that this exchange made; nil without an epoch or a prediction
 }
 
 // ExchangeTimes are the durations of an exchange's parts.
 type ExchangeTimes struct {
-	Overhead time.Duration // our own work before dialing the upstream
-	TTFB     time.Duration // from dialing to the first byte of the answer
-	Duration time.Duration // from arrival to the last byte
+	Overhead time.Duration `gorm:"column:overhead_us;serializer:microseconds"` // our own work before dialing the upstream
+	TTFB     time.Duration `gorm:"column:ttfb_us;serializer:microseconds"`     // from dialing to the first byte of the answer
+	Duration time.Duration `gorm:"column:duration_us;serializer:microseconds"` // from arrival to the last byte
 }
 
 // HeaderName returns the full name of a header in Exchange.Signed.

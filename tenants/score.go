@@ -20,12 +20,12 @@ const (
 // Score is a member's opinion of a session. People who may read the session's text may read it.
 type Score struct {
 	ID      uuid.UUID // version 7: ordered by time
-	Session uuid.UUID
-	Author  uuid.UUID // uuid.Nil once they have left the workspace
-	Name    string    // the author's address; "" once they have left
+	Session uuid.UUID `gorm:"column:session_id"`
+	Author  uuid.UUID `gorm:"column:user_id"` // uuid.Nil once they have left the workspace
+	Name    string    `gorm:"column:email"`   // the author's address; "" once they have left
 	Score   int       // 1 or -1
 	Note    string    // plain, with secrets redacted
-	At      time.Time
+	At      time.Time `gorm:"column:scored_at"`
 }
 
 // Check returns Invalid for an invalid score.
@@ -43,10 +43,10 @@ func (s Score) Check() error {
 
 // Label is a word that members put on sessions to find them again.
 type Label struct {
-	Session uuid.UUID
+	Session uuid.UUID `gorm:"column:session_id"`
 	Label   string
-	Author  uuid.UUID // uuid.Nil once they have left the workspace
-	At      time.Time
+	Author  uuid.UUID `gorm:"column:user_id"` // uuid.Nil once they have left the workspace
+	At      time.Time `gorm:"column:labeled_at"`
 }
 
 // CheckLabel returns a label without space around it, or Invalid.

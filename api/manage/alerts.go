@@ -24,7 +24,7 @@ type alertHandler struct {
 
 func (h alertHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/alerts", a.as(tenants.ManageSettings, h.getAlerts))
-	group.PUT("/alerts", a.as(tenants.ManageSettings, h.putAlerts))
+	group.PUT("/alerts", a.as(tenants.ManageSettings, withBody(h.putAlerts)))
 	group.GET("/alerts/deliveries", a.as(tenants.ManageSettings, h.listDeliveries))
 }
 
@@ -66,11 +66,7 @@ func (n newAlerts) apply(settings tenants.AlertSettings) tenants.AlertSettings {
 	return settings
 }
 
-func (h alertHandler) putAlerts(c echo.Context, who caller) error {
-	asked, err := readJSON[newAlerts](c)
-	if err != nil {
-		return err
-	}
+func (h alertHandler) putAlerts(c echo.Context, who caller, asked newAlerts) error {
 	ctx := c.Request().Context()
 	now, err := h.alerts.Find(ctx, who.workspace)
 	if err != nil {
@@ -175,7 +171,7 @@ type budgetHandler struct {
 
 func (h budgetHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/budgets", a.as(tenants.ReadConfig, h.listBudgets))
-	group.PUT("/budgets", a.as(tenants.ManageSettings, h.putBudgets))
+	group.PUT("/budgets", a.as(tenants.ManageSettings, withBody(h.putBudgets)))
 }
 
 type budgetJSON struct {
@@ -229,16 +225,13 @@ func (b newBudget) budget() (tenants.Budget, error) {
 	return budget, b.QuotaChange.Apply(&budget.Quota)
 }
 
-func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
-	asked, err := readJSON[newBudgets](c)
-	if err != nil {
-		return err
-	}
+func (h budgetHandler) putBudgets(c echo.Context, who caller, asked newBudgets) error {
 	if asked.Budgets == nil {
 		return tenants.Invalid{Field: "budgets", Message: "is missing; an empty list takes all budgets away"}
 	}
 	budgets := make([]tenants.Budget, len(*asked.Budgets))
 	for i, one := range *asked.Budgets {
+		var err error
 		if budgets[i], err = one.budget(); err != nil {
 			invalid, _ := errors.AsType[tenants.Invalid](err)
 			return tenants.Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}

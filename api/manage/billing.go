@@ -19,7 +19,7 @@ type billingHandler struct {
 }
 
 func (h billingHandler) register(group *echo.Group, a *authorizer) {
-	group.POST("/billing/checkout", a.as(tenants.ManageBilling, h.openCheckout))
+	group.POST("/billing/checkout", a.as(tenants.ManageBilling, withBody(h.openCheckout)))
 	group.POST("/billing/portal", a.as(tenants.ManageBilling, h.openPortal))
 	group.POST("/billing/webhook", h.takeNotice)
 }
@@ -42,13 +42,9 @@ type elsewhereJSON struct {
 	URL string `json:"url"`
 }
 
-func (h billingHandler) openCheckout(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Plan string `json:"plan"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h billingHandler) openCheckout(c echo.Context, who caller, asked struct {
+	Plan string `json:"plan"`
+}) error {
 	url, err := h.billing.Checkout(c.Request().Context(), who.principal.Workspace, who.principal.User.Email, asked.Plan)
 	if errors.Is(err, tenants.ErrConflict) {
 		return errSubscribed

@@ -95,6 +95,17 @@ func readJSON[T any](c echo.Context) (T, error) {
 	return into, nil
 }
 
+// withBody wraps a handler that takes the request's body.
+func withBody[T any](handle func(c echo.Context, who caller, asked T) error) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		asked, err := readJSON[T](c)
+		if err != nil {
+			return err
+		}
+		return handle(c, who, asked)
+	}
+}
+
 func readBody(c echo.Context) (string, error) {
 	request := c.Request()
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), request.Body, maxBody))

@@ -194,9 +194,9 @@ type signOnHandler struct {
 
 func (h signOnHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/sign-on", a.as(tenants.ManageSignOn, h.getSignOn))
-	group.PUT("/sign-on", a.as(tenants.ManageSignOn, h.putSignOn))
+	group.PUT("/sign-on", a.as(tenants.ManageSignOn, withBody(h.putSignOn)))
 	group.DELETE("/sign-on", a.as(tenants.ManageSignOn, h.deleteSignOn))
-	group.POST("/sign-on/domains", a.as(tenants.ManageSignOn, h.claimDomain))
+	group.POST("/sign-on/domains", a.as(tenants.ManageSignOn, withBody(h.claimDomain)))
 	group.POST("/sign-on/domains/:domain/prove", a.as(tenants.ManageSignOn, h.proveDomain))
 	group.DELETE("/sign-on/domains/:domain", a.as(tenants.ManageSignOn, h.deleteDomain))
 }
@@ -252,16 +252,12 @@ func (h signOnHandler) getSignOn(c echo.Context, who caller) error {
 	return h.answerSignOn(c, http.StatusOK, who)
 }
 
-func (h signOnHandler) putSignOn(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Issuer   string       `json:"issuer"`
-		ClientID string       `json:"client_id"`
-		Secret   string       `json:"secret"`
-		Role     tenants.Role `json:"role"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h signOnHandler) putSignOn(c echo.Context, who caller, asked struct {
+	Issuer   string       `json:"issuer"`
+	ClientID string       `json:"client_id"`
+	Secret   string       `json:"secret"`
+	Role     tenants.Role `json:"role"`
+}) error {
 	wanted := tenants.WantedSignOn{Issuer: asked.Issuer, ClientID: asked.ClientID, Secret: asked.Secret, Role: asked.Role}
 	if err := h.signOn.Save(c.Request().Context(), who.principal, wanted); err != nil {
 		return err
@@ -273,13 +269,9 @@ func (h signOnHandler) deleteSignOn(c echo.Context, who caller) error {
 	return done(c, h.signOn.Remove(c.Request().Context(), who.principal))
 }
 
-func (h signOnHandler) claimDomain(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Domain string `json:"domain"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h signOnHandler) claimDomain(c echo.Context, who caller, asked struct {
+	Domain string `json:"domain"`
+}) error {
 	if err := h.signOn.Claim(c.Request().Context(), who.principal, asked.Domain); err != nil {
 		return err
 	}

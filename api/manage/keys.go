@@ -20,7 +20,7 @@ type keyHandler struct {
 
 func (h keyHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/keys", a.as(tenants.ReadConfig, h.listKeys))
-	group.POST("/keys", a.as(tenants.CreateKeys, h.createKey))
+	group.POST("/keys", a.as(tenants.CreateKeys, withBody(h.createKey)))
 	group.PATCH("/keys/:id", a.as(tenants.CreateKeys, h.changeKey))
 	group.POST("/keys/:id/rotate", a.as(tenants.CreateKeys, h.rotateKey))
 	group.DELETE("/keys/self", a.known(h.revokeSelf))
@@ -71,11 +71,7 @@ type newKey struct {
 	limitsChange
 }
 
-func (h keyHandler) createKey(c echo.Context, who caller) error {
-	asked, err := readJSON[newKey](c)
-	if err != nil {
-		return err
-	}
+func (h keyHandler) createKey(c echo.Context, who caller, asked newKey) error {
 	limits, err := asked.apply(tenants.Limits{})
 	if err != nil {
 		return err

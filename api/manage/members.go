@@ -18,13 +18,13 @@ type memberHandler struct {
 
 func (h memberHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/members", a.as(tenants.ManageMembers, h.listMembers))
-	group.POST("/members", a.as(tenants.ManageMembers, h.invite))
+	group.POST("/members", a.as(tenants.ManageMembers, withBody(h.invite)))
 	group.PATCH("/members/:id", a.as(tenants.ManageMembers, withID(h.changeMember)))
 	group.DELETE("/members/:id", a.as(tenants.ManageMembers, withID(h.removeMember)))
 
 	group.GET("/invitations", a.as(tenants.ManageMembers, h.listInvitations))
-	group.POST("/invitations", a.as(tenants.ManageMembers, h.invite))
-	group.POST("/invitations/accept", a.asPerson(h.acceptInvitation))
+	group.POST("/invitations", a.as(tenants.ManageMembers, withBody(h.invite)))
+	group.POST("/invitations/accept", a.asPerson(withBody(h.acceptInvitation)))
 	group.POST("/invitations/:id/resend", a.as(tenants.ManageMembers, withID(h.resendInvitation)))
 	group.DELETE("/invitations/:id", a.as(tenants.ManageMembers, withID(h.revokeInvitation)))
 }
@@ -100,14 +100,10 @@ func (h memberHandler) listInvitations(c echo.Context, who caller) error {
 }
 
 // invite invites one person. Posting a member does the same, since a person has to accept to become a member.
-func (h memberHandler) invite(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Email string       `json:"email"`
-		Role  tenants.Role `json:"role"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h memberHandler) invite(c echo.Context, who caller, asked struct {
+	Email string       `json:"email"`
+	Role  tenants.Role `json:"role"`
+}) error {
 	invited, err := h.invitations.Invite(c.Request().Context(), who.workspace, []string{asked.Email}, asked.Role)
 	if err != nil {
 		return err
@@ -127,13 +123,9 @@ func (h memberHandler) revokeInvitation(c echo.Context, who caller, id uuid.UUID
 	return done(c, h.invitations.Revoke(c.Request().Context(), who.workspace, id))
 }
 
-func (h memberHandler) acceptInvitation(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Token string `json:"token"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h memberHandler) acceptInvitation(c echo.Context, who caller, asked struct {
+	Token string `json:"token"`
+}) error {
 	return done(c, h.invitations.Accept(c.Request().Context(), asked.Token, who.principal))
 }
 
@@ -155,9 +147,9 @@ type dataHandler struct {
 
 func (h dataHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/retention", a.as(tenants.ReadConfig, h.getRetention))
-	group.PUT("/retention", a.as(tenants.ManageSettings, h.putRetention))
+	group.PUT("/retention", a.as(tenants.ManageSettings, withBody(h.putRetention)))
 	group.GET("/settings", a.as(tenants.ReadConfig, h.getSettings))
-	group.PUT("/settings", a.as(tenants.ManageSettings, h.putSettings))
+	group.PUT("/settings", a.as(tenants.ManageSettings, withBody(h.putSettings)))
 	group.GET("/redaction", a.as(tenants.ReadConfig, h.getRedaction))
 }
 
@@ -231,11 +223,7 @@ type newSettings struct {
 	OwnCredentials *bool `json:"own_credentials"`
 }
 
-func (h dataHandler) putSettings(c echo.Context, who caller) error {
-	asked, err := readJSON[newSettings](c)
-	if err != nil {
-		return err
-	}
+func (h dataHandler) putSettings(c echo.Context, who caller, asked newSettings) error {
 	ctx := c.Request().Context()
 	settings, err := h.data.DataSettings(ctx, who.workspace)
 	if err != nil {
@@ -299,11 +287,7 @@ type newRetention struct {
 	Days *int `json:"days"`
 }
 
-func (h dataHandler) putRetention(c echo.Context, who caller) error {
-	asked, err := readJSON[newRetention](c)
-	if err != nil {
-		return err
-	}
+func (h dataHandler) putRetention(c echo.Context, who caller, asked newRetention) error {
 	if asked.Days == nil {
 		return tenants.Invalid{Field: "days", Message: "is missing; 0 keeps sessions for ever"}
 	}

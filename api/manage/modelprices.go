@@ -22,7 +22,7 @@ type priceHandler struct {
 
 func (h priceHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/models/prices", a.as(tenants.ReadConfig, h.listModelPrices))
-	group.PUT("/models/prices", a.as(tenants.ManageSettings, h.putModelPrices))
+	group.PUT("/models/prices", a.as(tenants.ManageSettings, withBody(h.putModelPrices)))
 }
 
 func (h priceHandler) listModelPrices(c echo.Context, who caller) error {
@@ -38,15 +38,11 @@ type newModelPrices struct {
 	Prices *[]tenants.ModelPrice `json:"prices"`
 }
 
-func (h priceHandler) putModelPrices(c echo.Context, who caller) error {
-	asked, err := readJSON[newModelPrices](c)
-	if err != nil {
-		return err
-	}
+func (h priceHandler) putModelPrices(c echo.Context, who caller, asked newModelPrices) error {
 	if asked.Prices == nil {
 		return tenants.Invalid{Field: "prices", Message: "is missing; an empty list has the list prices hold again"}
 	}
-	err = h.prices.ChangeModelPrices(c.Request().Context(), who.workspace, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return *asked.Prices, nil })
+	err := h.prices.ChangeModelPrices(c.Request().Context(), who.workspace, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return *asked.Prices, nil })
 	if err != nil {
 		return err
 	}
@@ -214,7 +210,7 @@ type limitHandler struct {
 
 func (h limitHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/models/limits", a.as(tenants.ReadConfig, h.listModelLimits))
-	group.PUT("/models/limits", a.as(tenants.ManageSettings, h.putModelLimits))
+	group.PUT("/models/limits", a.as(tenants.ManageSettings, withBody(h.putModelLimits)))
 }
 
 func (h limitHandler) listModelLimits(c echo.Context, who caller) error {
@@ -230,15 +226,11 @@ type newModelLimits struct {
 	Limits *[]tenants.ModelLimit `json:"limits"`
 }
 
-func (h limitHandler) putModelLimits(c echo.Context, who caller) error {
-	asked, err := readJSON[newModelLimits](c)
-	if err != nil {
-		return err
-	}
+func (h limitHandler) putModelLimits(c echo.Context, who caller, asked newModelLimits) error {
 	if asked.Limits == nil {
 		return tenants.Invalid{Field: "limits", Message: "is missing; an empty list has the catalog's hold again"}
 	}
-	err = h.limits.ChangeModelLimits(c.Request().Context(), who.workspace, func([]tenants.ModelLimit) ([]tenants.ModelLimit, error) { return *asked.Limits, nil })
+	err := h.limits.ChangeModelLimits(c.Request().Context(), who.workspace, func([]tenants.ModelLimit) ([]tenants.ModelLimit, error) { return *asked.Limits, nil })
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type patternHandler struct {
 
 func (h patternHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/patterns", a.as(tenants.ReadConfig, h.listPatterns))
-	group.POST("/patterns", a.as(tenants.ManagePatterns, h.createPattern))
+	group.POST("/patterns", a.as(tenants.ManagePatterns, withBody(h.createPattern)))
 	group.GET("/patterns/:id", a.as(tenants.ReadConfig, withID(h.getPattern)))
 	group.PATCH("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.changePattern)))
 	group.DELETE("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.deletePattern)))
@@ -106,11 +106,7 @@ type newPattern struct {
 }
 
 // createPattern adds a pattern, approved by the person who adds it.
-func (h patternHandler) createPattern(c echo.Context, who caller) error {
-	asked, err := readJSON[newPattern](c)
-	if err != nil {
-		return err
-	}
+func (h patternHandler) createPattern(c echo.Context, who caller, asked newPattern) error {
 	if !slices.Contains(patterns.Kinds(), asked.Kind) {
 		return tenants.Invalid{Field: "kind", Message: "must be convention or directive"}
 	}

@@ -30,7 +30,7 @@ func (h pipelineHandler) register(group *echo.Group, a *authorizer) {
 	group.PUT("/pipeline", a.as(tenants.ManagePipeline, h.putPipeline))
 	group.GET("/pipeline/versions", a.as(tenants.ReadConfig, h.listPipelines))
 	group.POST("/pipeline/versions/:version/restore", a.as(tenants.ManagePipeline, h.restorePipeline))
-	group.POST("/pipeline/preview", a.as(tenants.ReadConfig, h.previewPipeline))
+	group.POST("/pipeline/preview", a.as(tenants.ReadConfig, withBody(h.previewPipeline)))
 }
 
 type pipelineJSON struct {
@@ -249,14 +249,10 @@ type comparisonJSON struct {
 
 // previewPipeline shows the effect of a pipeline on the newest sessions. Omitted settings get their defaults,
 // as in a saved one.
-func (h pipelineHandler) previewPipeline(c echo.Context, who caller) error {
-	asked, err := readJSON[struct {
-		Pipeline json.RawMessage `json:"pipeline"`
-		Sessions int             `json:"sessions"`
-	}](c)
-	if err != nil {
-		return err
-	}
+func (h pipelineHandler) previewPipeline(c echo.Context, who caller, asked struct {
+	Pipeline json.RawMessage `json:"pipeline"`
+	Sessions int             `json:"sessions"`
+}) error {
 	if asked.Sessions == 0 {
 		asked.Sessions = preview.Newest
 	}

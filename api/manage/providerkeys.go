@@ -19,7 +19,7 @@ type providerKeyHandler struct {
 
 func (h providerKeyHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/provider-keys", a.as(tenants.ReadConfig, h.listProviderKeys))
-	group.POST("/provider-keys", a.as(tenants.ManageProviders, h.createProviderKey))
+	group.POST("/provider-keys", a.as(tenants.ManageProviders, withBody(h.createProviderKey)))
 	group.PATCH("/provider-keys/:id", a.as(tenants.ManageProviders, withID(h.editProviderKey)))
 	group.POST("/provider-keys/:id/replace", a.as(tenants.ManageProviders, withID(h.replaceProviderKey)))
 	group.DELETE("/provider-keys/:id", a.as(tenants.ManageProviders, withID(h.deleteProviderKey)))
@@ -134,11 +134,7 @@ type newProviderKey struct {
 	Wait     int                `json:"wait_seconds"`
 }
 
-func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error {
-	asked, err := readJSON[newProviderKey](c)
-	if err != nil {
-		return err
-	}
+func (h providerKeyHandler) createProviderKey(c echo.Context, who caller, asked newProviderKey) error {
 	both, err := bothOf(asked.Dialects, asked.Provider == tenants.ProviderGemini)
 	if err != nil {
 		return err

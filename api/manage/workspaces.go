@@ -18,11 +18,11 @@ type workspaceHandler struct {
 
 func (h workspaceHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/workspaces", a.known(h.listWorkspaces))
-	group.POST("/workspaces", a.asPerson(h.createWorkspace))
+	group.POST("/workspaces", a.asPerson(withBody(h.createWorkspace)))
 	group.POST("/workspaces/:id/enter", a.asPerson(h.enterWorkspace))
 	group.PATCH("/workspaces/:id", a.as(tenants.ManageSettings, h.renameWorkspace))
 	group.POST("/workspaces/:id/leave", a.asPerson(h.leaveWorkspace))
-	group.DELETE("/workspace", a.as(tenants.DeleteWorkspace, h.deleteWorkspace))
+	group.DELETE("/workspace", a.as(tenants.DeleteWorkspace, withBody(h.deleteWorkspace)))
 }
 
 // membershipJSON is a workspace of a person.
@@ -59,11 +59,7 @@ type workspaceName struct {
 	Name string `json:"name"`
 }
 
-func (h workspaceHandler) createWorkspace(c echo.Context, who caller) error {
-	asked, err := readJSON[workspaceName](c)
-	if err != nil {
-		return err
-	}
+func (h workspaceHandler) createWorkspace(c echo.Context, who caller, asked workspaceName) error {
 	created, err := h.workspaces.CreateWorkspace(c.Request().Context(), who.principal.Login, asked.Name)
 	if err != nil {
 		return err
@@ -135,12 +131,8 @@ type deletion struct {
 
 // deleteWorkspace deletes the workspace of the login. The workspace is unreachable once the request is
 // answered; its data is removed in the background.
-func (h workspaceHandler) deleteWorkspace(c echo.Context, who caller) error {
-	asked, err := readJSON[deletion](c)
-	if err != nil {
-		return err
-	}
-	err = h.deletion.DeleteConfirmed(c.Request().Context(), who.principal, asked.Name, asked.Password, c.RealIP())
+func (h workspaceHandler) deleteWorkspace(c echo.Context, who caller, asked deletion) error {
+	err := h.deletion.DeleteConfirmed(c.Request().Context(), who.principal, asked.Name, asked.Password, c.RealIP())
 	if err != nil {
 		return err
 	}

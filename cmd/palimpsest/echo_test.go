@@ -25,7 +25,7 @@ func TestForwardedAddressIsBelievedFromTrustedProxiesOnly(t *testing.T) {
 		if test.forwarded != "" {
 			request.Header.Set("X-Forwarded-For", test.forwarded)
 		}
-		if got := clientAddress(config)(request); got != test.want {
+		if got := clientAddress(config.Serving)(request); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

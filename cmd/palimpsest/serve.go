@@ -156,7 +156,7 @@ func newProgramAt(ctx context.Context, config settings.Config, log *slog.Logger,
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
-	limiter := connections.NewLimiter(config.Bounds.Connections(), trusted, clientAddress(config))
+	limiter := connections.NewLimiter(config.Bounds.Connections(), trusted, clientAddress(config.Serving))
 	p.registry.MustRegister(limiter.Metrics())
 	p.product = p.servers.serve(limiter.Listen(listener), limiter.Handler(p.sites.handler()))
 	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams don't end on their own

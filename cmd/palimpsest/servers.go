@@ -99,8 +99,8 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 // clientAddress returns the extractor of a client's address: the connected peer or, behind trusted proxies,
 // the address that the last of them names. Without trusted networks it ignores X-Forwarded-For, because
 // anyone can write that header.
-func clientAddress(c settings.Config) echo.IPExtractor {
-	trusted, err := settings.ReadNetworks(c.Serving.TrustedProxies)
+func clientAddress(serving settings.Serving) echo.IPExtractor {
+	trusted, err := settings.ReadNetworks(serving.TrustedProxies)
 	if err != nil || len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}

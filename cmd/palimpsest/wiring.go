@@ -52,7 +52,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 		return err
 	}
 
-	e := newEcho(s.Log, clientAddress(s.Config))
+	e := newEcho(s.Log, clientAddress(s.Config.Serving))
 	proxy := proxying.proxy(base, admittingKeys{keys}, e.IPExtractor)
 	proxy.Bytes, proxy.Tracer, proxy.Recall = process.bytes, process.tracer, recall.New(recall.Config{
 		Readers: base.db.Data, Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.Reachable(),

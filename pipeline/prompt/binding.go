@@ -101,7 +101,7 @@ func unboundEach(fallbacks json.RawMessage) json.RawMessage {
 // already there when the model thought, unless this prompt omits them. Inserts behind the system prompt may
 // be newer.
 func isEdited(exchange *pipeline.Exchange, omits bool) bool {
-	if isUntouchable(exchange) {
+	if isUntouchable(&exchange.Request) {
 		return false
 	}
 	return exchange.Lane.Projection != nil && exchange.Lane.Projection.Covers > 0 || exchange.Lane.NextProjection > 1 ||
@@ -111,13 +111,13 @@ func isEdited(exchange *pipeline.Exchange, omits bool) bool {
 // mayBeEdited reports whether thinking in the prompt may have been made behind another
 // history, of a lane that could not be found.
 func (p *Prompt) mayBeEdited() bool {
-	return p.earlier.isLost && !isUntouchable(p.Exchange) &&
+	return p.earlier.isLost && !isUntouchable(&p.Exchange.Request) &&
 		slices.ContainsFunc(p.Exchange.Conversation.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
 }
 
 // isUntouchable reports whether a history is read-only for a reason other than bypass.
-func isUntouchable(exchange *pipeline.Exchange) bool {
-	return exchange.Request.ReadOnly != "" && exchange.Request.ReadOnly != bypass
+func isUntouchable(request *wire.Request) bool {
+	return request.ReadOnly != "" && request.ReadOnly != bypass
 }
 
 // withoutThinking returns pieces whose messages hold no thinking. The result depends on each message alone,

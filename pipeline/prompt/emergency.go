@@ -27,7 +27,7 @@ const smallestWindow = 8 << 10
 func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
 	limit := cmp.Or(exchange.Limits.Limit, smallestWindow)
-	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
+	return p.Lane != nil && mayChange(&exchange.Request) && 2*exchange.Report.After > limit
 }
 
 // Lesson is a model window learned from an answer. It is zero if there's nothing new.
@@ -88,7 +88,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		}
 	}()
 	exchange := *refused.Exchange
-	if refused.Lane == nil || !mayChange(&exchange) {
+	if refused.Lane == nil || !mayChange(&exchange.Request) {
 		return nil, false
 	}
 	sent := exchange.Estimate(exchange.Lane.Projection) // o200k tokens
@@ -143,8 +143,8 @@ func (p *Prompt) WithoutUsage() {
 }
 
 // mayChange reports whether a prompt may be written in another form.
-func mayChange(exchange *pipeline.Exchange) bool {
-	return exchange.Request.ReadOnly == "" && !exchange.Request.Repeats
+func mayChange(request *wire.Request) bool {
+	return request.ReadOnly == "" && !request.Repeats
 }
 
 // isShrunk reports whether an exchange's prompt is smaller than the sent number of o200k tokens and within

@@ -106,7 +106,7 @@ func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.
 	update := lane.Place(exchange.Scope, now)
 	update.Messages.Position, update.Messages.Head = position, exchange.Conversation.Chain[position]
 	if lane.Kind != session.Side && lane.Archived() == 0 { // a new session is listed from now on
-		update.Title, update.Client, update.Model = title(exchange), client, exchange.Request.Model
+		update.Title, update.Client, update.Model = title(&exchange.Conversation), client, exchange.Request.Model
 	}
 	return w.Resolver.Announce(update)
 }
@@ -118,7 +118,7 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
 	update.Messages.Position, update.Messages.Head, update.Increment.Continued = position, exchange.Conversation.Chain[position], session.HasHistory(exchange.Conversation.Digests) || exchange.Request.Previous != ""
 	if lane.Kind != session.Side && !isTitled(exchange.Conversation.Digests[:min(from, position)]) {
-		update.Title = title(exchange)
+		update.Title = title(&exchange.Conversation)
 	}
 	if from < position {
 		update.Messages.Links = exchange.Conversation.Chain[from : position+1]

@@ -37,7 +37,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	opened.exchange = cost.Exchange{
 		Prompt: cost.Prompt{
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
-			Key: opened.key, Released: prompt.released, Projection: number(exchange), Position: len(exchange.Conversation.Digests),
+			Key: opened.key, Released: prompt.released, Projection: number(&exchange.Lane), Position: len(exchange.Conversation.Digests),
 		},
 		Price: exchange.Model.Price,
 		Sizes: cost.Sizes{
@@ -164,9 +164,9 @@ func isMarked(exchange *pipeline.Exchange) bool {
 }
 
 // number returns the number of an exchange's projection, or 0 without one.
-func number(exchange *pipeline.Exchange) int {
-	if exchange.Lane.Projection == nil {
+func number(lane *pipeline.Lane) int {
+	if lane.Projection == nil {
 		return 0
 	}
-	return exchange.Lane.Projection.Number
+	return lane.Projection.Number
 }

@@ -52,16 +52,16 @@ func isTitled(messages []conversation.Digest) bool {
 }
 
 // title returns the start of the first text that a person typed.
-func title(exchange *pipeline.Exchange) string {
+func title(asked *pipeline.Conversation) string {
 	problem := ""
-	for i, digest := range exchange.Conversation.Digests[:min(len(exchange.Conversation.Digests), titleMessages)] {
+	for i, digest := range asked.Digests[:min(len(asked.Digests), titleMessages)] {
 		if digest.Role == conversation.Assistant && problem != "" {
 			break
 		}
 		if digest.Role != conversation.User || !digest.Flags.Has(conversation.HasTyped) {
 			continue
 		}
-		message, err := exchange.Conversation.Message(i)
+		message, err := asked.Message(i)
 		if err != nil {
 			break
 		}

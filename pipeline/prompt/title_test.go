@@ -96,7 +96,7 @@ func TestTitlesOfRealClientsRequests(t *testing.T) {
 			t.Fatalf("%s: %s", file, err)
 		}
 		read++
-		if got := title(exchange); !strings.HasPrefix(got, "[[run:") {
+		if got := title(&exchange.Conversation); !strings.HasPrefix(got, "[[run:") {
 			t.Errorf("%s, %s: the title is %q", client, filepath.Base(filepath.Dir(file)), got)
 		}
 	}

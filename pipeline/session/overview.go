@@ -122,7 +122,7 @@ type Counts struct {
 // Overview is a session in a list.
 type Overview struct {
 	ID     uuid.UUID
-	APIKey uuid.UUID
+	APIKey uuid.UUID `gorm:"column:api_key_id"`
 	Format conversation.Format
 	Name   string // the client's own id; "" if recognized by content
 	Source string // where the id came from
@@ -133,7 +133,7 @@ type Overview struct {
 	StartedAt time.Time
 	LastAt    time.Time
 
-	Sums Sums
+	Sums Sums `gorm:"embedded"`
 
 	Single     bool // no request of it carries history, and its client names no session
 	Bridged    bool // content was put back after the client compacted itself
@@ -146,7 +146,7 @@ type Overview struct {
 type Speaker struct {
 	Project     string // the tag "project" of its requests; "" if absent
 	EndUser     string // an EndUserID; "" if the application names no one
-	EndUserName string // the application's own id of EndUser; "" if it is not kept
+	EndUserName string `gorm:"-"` // the application's own id of EndUser; "" if it is not kept
 }
 
 // Mask removes the fields that require the right to read content.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -226,8 +225,8 @@ func (db Comments) Judgments(ctx context.Context, workspace tenants.WorkspaceID,
 	if len(sessions) == 0 {
 		return found, nil
 	}
-	var scores []scoreRow
-	var labels []labelRow
+	var scores []tenants.Score
+	var labels []tenants.Label
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := tx.Raw(sqlScores+"AND s.session_id IN ? ORDER BY s.id", workspace, sessions).Scan(&scores).Error; err != nil {
 			return err
@@ -238,14 +237,14 @@ func (db Comments) Judgments(ctx context.Context, workspace tenants.WorkspaceID,
 		return nil, fmt.Errorf("scores and labels of sessions: %w", err)
 	}
 	for i := range scores {
-		of := found[scores[i].SessionID]
-		of.Scores = append(of.Scores, scores[i].toScore())
-		found[scores[i].SessionID] = of
+		of := found[scores[i].Session]
+		of.Scores = append(of.Scores, scores[i])
+		found[scores[i].Session] = of
 	}
 	for i := range labels {
-		of := found[labels[i].SessionID]
+		of := found[labels[i].Session]
 		of.Labels = append(of.Labels, labels[i].Label)
-		found[labels[i].SessionID] = of
+		found[labels[i].Session] = of
 	}
 	return found, nil
 }
@@ -332,46 +331,13 @@ func (db Comments) RemoveLabel(ctx context.Context, workspace tenants.WorkspaceI
 
 // EveryScore returns up to limit scores of a workspace with ids after one, in order.
 func (db Comments) EveryScore(ctx context.Context, workspace tenants.WorkspaceID, after tenants.Score, limit int) ([]tenants.Score, error) {
-	var rows []scoreRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlScores+"AND s.id > ? ORDER BY s.id LIMIT ?", workspace, after.ID, limit).Scan(&rows).Error
-	})
-	return each(rows, (*scoreRow).toScore), batchdb.Wrapf(err, "scores of all sessions")
+	scores, err := batchdb.Scan[[]tenants.Score](ctx, db.tenant(workspace), sqlScores+"AND s.id > ? ORDER BY s.id LIMIT ?", workspace, after.ID, limit)
+	return scores, batchdb.Wrapf(err, "scores of all sessions")
 }
 
 // EveryLabel returns up to limit labels of a workspace after one, in the order of sessions and labels.
 func (db Comments) EveryLabel(ctx context.Context, workspace tenants.WorkspaceID, after tenants.Label, limit int) ([]tenants.Label, error) {
-	var rows []labelRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT session_id, label, user_id, labeled_at FROM session_labels
-			WHERE workspace_id = ? AND (session_id, label) > (?, ?) ORDER BY session_id, label LIMIT ?`, workspace, after.Session, after.Label, limit).Scan(&rows).Error
-	})
-	return each(rows, (*labelRow).toLabel), batchdb.Wrapf(err, "labels of all sessions")
-}
-
-// scoreRow is a row of session_scores, with the author's address.
-type scoreRow struct {
-	ID        uuid.UUID
-	SessionID uuid.UUID
-	UserID    uuid.NullUUID
-	Email     string
-	Score     int
-	Note      string
-	ScoredAt  time.Time
-}
-
-func (r *scoreRow) toScore() tenants.Score {
-	return tenants.Score{ID: r.ID, Session: r.SessionID, Author: r.UserID.UUID, Name: r.Email, Score: r.Score, Note: r.Note, At: r.ScoredAt}
-}
-
-// labelRow is a row of session_labels.
-type labelRow struct {
-	SessionID uuid.UUID
-	Label     string
-	UserID    uuid.NullUUID
-	LabeledAt time.Time
-}
-
-func (r *labelRow) toLabel() tenants.Label {
-	return tenants.Label{Session: r.SessionID, Label: r.Label, Author: r.UserID.UUID, At: r.LabeledAt}
+	labels, err := batchdb.Scan[[]tenants.Label](ctx, db.tenant(workspace), `SELECT session_id, label, user_id, labeled_at FROM session_labels
+		WHERE workspace_id = ? AND (session_id, label) > (?, ?) ORDER BY session_id, label LIMIT ?`, workspace, after.Session, after.Label, limit)
+	return labels, batchdb.Wrapf(err, "labels of all sessions")
 }

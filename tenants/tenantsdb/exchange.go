@@ -3,16 +3,18 @@ package tenantsdb
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/excerpts"
@@ -28,15 +30,14 @@ func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, 
 	if len(exchanges) == 0 {
 		return nil
 	}
-	rows := make([]recordedRow, len(exchanges))
-	for i := range exchanges {
-		rows[i] = toRecorded(&exchanges[i])
-	}
-	batch, err := json.Marshal(rows)
-	if err != nil {
-		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
-	}
-	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return insertExchanges(tx, tenant.Workspace(), batch) })
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		rows := each(exchanges, func(exchange *tenants.Exchange) exchangeRow { return exchangeRow{*exchange, levelsOf(exchange)} })
+		batch, err := rowsJSON(tx, rows)
+		if err != nil {
+			return err
+		}
+		return insertExchanges(tx, tenant.Workspace(), batch)
+	})
 	return batchdb.Wrapf(err, "record %d exchanges", len(exchanges))
 }
 
@@ -63,7 +64,7 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant
 	return recorded, batchdb.Wrapf(err, "which of %d exchanges are recorded", len(ids))
 }
 
-// insertExchanges inserts a JSON array of recordedRow, with the tags and end users of the new ones, and adds
+// insertExchanges inserts a JSON array of exchangeRow, with the tags and end users of the new ones, and adds
 // the new ones that count to the workspace's meter: one statement and one argument for any number of
 // exchanges. It does not change rows that another batch changes. The statement names the workspace first, so
 // that the transaction locks the table of workspaces, which the exchanges' foreign key references, before
@@ -109,122 +110,27 @@ const figuresBeside = `api_key_id, provider, endpoint, model, client, class, str
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
-// exchangeRow is a row for reading.
+// exchangeRow is an exchange with a column for each level.
 type exchangeRow struct {
-	WorkspaceID   tenants.WorkspaceID `json:"-"`
-	ID            uuid.UUID           `json:"id"`
-	At            time.Time           `json:"at"`
-	SessionID     uuid.UUID           `json:"-"` // uuid.Nil for NULL
-	LaneID        uuid.UUID           `json:"-"`
-	APIKeyID      uuid.UUID           `json:"api_key_id"`
-	Provider      string              `json:"provider"`
-	ProviderKeyID uuid.UUID           `json:"-"` // uuid.Nil for NULL
-	Endpoint      string              `json:"endpoint"`
-	Model         string              `json:"model"`
-	Client        string              `json:"client"`
-	Class         string              `json:"class"`
-	Stream        bool                `json:"stream"`
-	Status        int                 `json:"status"`
-	ErrorFrom     string              `json:"error_from"`
-	ErrorType     string              `json:"error_type"`
-	Position      int                 `json:"position"`
-	Compression   string              `json:"compression"`
-	TokensBefore  int                 `json:"tokens_before"`
-	TokensAfter   int                 `json:"tokens_after"`
-	WindowTokens  int                 `json:"window_tokens"`
-	Level0        int                 `gorm:"column:level_0" json:"level_0"`
-	Level1        int                 `gorm:"column:level_1" json:"level_1"`
-	Level2        int                 `gorm:"column:level_2" json:"level_2"`
-	Level3        int                 `gorm:"column:level_3" json:"level_3"`
+	tenants.Exchange
 
-	InputTokens      int `json:"input_tokens"`
-	CacheReadTokens  int `json:"cache_read_tokens"`
-	CacheWriteTokens int `json:"cache_write_tokens"`
-	OutputTokens     int `json:"output_tokens"`
-
-	CostMicroUSD int64 `gorm:"column:cost_microusd" json:"cost_microusd"`
-	NetMicroUSD  int64 `gorm:"column:net_microusd"  json:"net_microusd"`
-
-	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"    json:"unread_microusd"`
-	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd" json:"rewritten_microusd"`
-	Bridged           bool  `json:"bridged"`
-	Compacted         bool  `json:"compacted"`
-	Reach             bool  `json:"reach"`
-	TakesTokens       int   `json:"takes_tokens"`
-	TargetTokens      int   `json:"target_tokens"`
-
-	ServiceTier string `json:"service_tier"`
-	Speed       string `json:"speed"`
-	Region      string `json:"region"`
-	AnsweredBy  string `json:"answered_by"`
-
-	MissCause         string `json:"miss_cause"`
-	MissedTokens      int    `json:"missed_tokens"`
-	Projection        int    `json:"projection"`
-	PredictedMicroUSD *int64 `gorm:"column:predicted_microusd" json:"predicted_microusd"`
-
-	OverheadUS int64  `gorm:"column:overhead_us" json:"overhead_us"`
-	TTFBUS     int64  `gorm:"column:ttfb_us"     json:"ttfb_us"`
-	DurationUS int64  `gorm:"column:duration_us" json:"duration_us"`
-	Attempts   int    `json:"attempts"`
-	Answer     []byte `json:"-"`
-	Report     []byte `json:"-"`
-	Tags       []byte `json:"-"`
-	Signed     []byte `json:"-"`
-	ErrorText  []byte `json:"-"`
-	EndUser    string `json:"-"` // "" for NULL
+	Levels levels `gorm:"embedded"`
 }
 
-// recordedRow is a row for writing; it holds the fields whose JSON form differs.
-type recordedRow struct {
-	exchangeRow
-
-	SessionID     *uuid.UUID      `json:"session_id"`
-	ProviderKeyID *uuid.UUID      `json:"provider_key_id"`
-	LaneID        *uuid.UUID      `json:"lane_id"`
-	Answer        *string         `json:"answer"`
-	Report        json.RawMessage `json:"report"`
-	Tags          json.RawMessage `json:"tags"`
-	Signed        json.RawMessage `json:"signed"`
-	ErrorText     *string         `json:"error_text"`
-	EndUser       *string         `json:"end_user"`
+type levels struct {
+	Level0 int `gorm:"column:level_0"`
+	Level1 int `gorm:"column:level_1"`
+	Level2 int `gorm:"column:level_2"`
+	Level3 int `gorm:"column:level_3"`
 }
 
-func toRecorded(e *tenants.Exchange) recordedRow {
-	row := recordedRow{
-		exchangeRow: exchangeRow{
-			ID: e.ID, At: e.At, APIKeyID: e.Request.APIKey,
-			Provider: storable(string(e.Answer.Provider)), Endpoint: storable(e.Request.Endpoint), Model: name(e.Request.Model), Client: name(e.Request.Client), Class: e.Request.Class,
-			Stream: e.Request.Stream, Status: e.Answer.Status, ErrorFrom: storable(e.Answer.ErrorFrom), ErrorType: storable(e.Answer.ErrorType),
-			Position: e.Request.Position, Compression: storable(e.Prompt.Compression),
-			TokensBefore: e.Prompt.TokensBefore, TokensAfter: e.Prompt.TokensAfter, WindowTokens: e.Prompt.Window,
-			Level0: e.Prompt.Levels[0], Level1: e.Prompt.Levels[1], Level2: e.Prompt.Levels[2], Level3: e.Prompt.Levels[3],
-			InputTokens: e.Tokens.Input, CacheReadTokens: e.Tokens.CacheRead, CacheWriteTokens: e.Tokens.CacheWrite, OutputTokens: e.Tokens.Output,
-			CostMicroUSD: e.Cost.CostMicroUSD, NetMicroUSD: e.Cost.NetMicroUSD,
-			UnreadMicroUSD: e.Cost.UnreadMicroUSD, RewrittenMicroUSD: e.Cost.RewrittenMicroUSD, Bridged: e.Prompt.Bridged, Compacted: e.Prompt.Compacted,
-			Reach: e.Prompt.Reach, TakesTokens: e.Prompt.Takes, TargetTokens: e.Prompt.Target, ServiceTier: name(e.Answer.ServiceTier), Speed: name(e.Answer.Speed), Region: name(e.Answer.Region), AnsweredBy: name(e.Answer.AnsweredBy),
-			MissCause: e.Tokens.MissCause, MissedTokens: e.Tokens.MissedTokens, Projection: e.Prompt.Projection, PredictedMicroUSD: e.Cost.PredictedMicroUSD,
-			OverheadUS: e.Times.Overhead.Microseconds(), TTFBUS: e.Times.TTFB.Microseconds(), DurationUS: e.Times.Duration.Microseconds(),
-			Attempts: e.Answer.Attempts,
-		},
-		// JSON columns reject NUL.
-		Report: bytes.ReplaceAll(e.Prompt.Report, []byte(`\u0000`), []byte(`\ufffd`)),
-	}
-	if len(row.Report) == 0 {
-		row.Report = nil
-	}
-	if e.Request.Session != uuid.Nil {
-		row.SessionID, row.LaneID = &e.Request.Session, &e.Request.Lane
-	}
-	if e.Answer.ProviderKey != uuid.Nil {
-		row.ProviderKeyID = &e.Answer.ProviderKey
-	}
-	if e.Request.EndUser != "" {
-		row.EndUser = &e.Request.EndUser
-	}
-	row.Answer, row.ErrorText = hexText(e.Answer.Answer), hexText(e.Answer.ErrorText)
-	row.Tags, row.Signed = textsJSON(e.Request.Tags), textsJSON(e.Answer.Signed)
-	return row
+func levelsOf(e *tenants.Exchange) levels {
+	return levels{e.Prompt.Levels[0], e.Prompt.Levels[1], e.Prompt.Levels[2], e.Prompt.Levels[3]}
+}
+
+func (r *exchangeRow) toExchange() tenants.Exchange {
+	r.Prompt.Levels = [4]int{r.Levels.Level0, r.Levels.Level1, r.Levels.Level2, r.Levels.Level3}
+	return r.Exchange
 }
 
 // maxName bounds the stored part of a client's name, in characters: longer than real names, and short enough
@@ -235,64 +141,6 @@ const maxName = 200
 func name(text string) string {
 	return excerpts.First(storable(text), maxName)
 }
-
-// hexText returns bytes as text for a bytea column; nil for nil.
-func hexText(value []byte) *string {
-	if value == nil {
-		return nil
-	}
-	return new(`\x` + hex.EncodeToString(value))
-}
-
-// textsJSON returns names and values as a JSON object; nil if empty.
-func textsJSON(texts map[string]string) json.RawMessage {
-	if len(texts) == 0 {
-		return nil
-	}
-	return json.RawMessage(objectJSON(maps.Clone(texts)))
-}
-
-// textsOf is the reverse of textsJSON.
-func textsOf(encoded []byte) map[string]string {
-	var texts map[string]string
-	if len(encoded) == 0 || json.Unmarshal(encoded, &texts) != nil {
-		return nil // a column with another form was not written by Palimpsest
-	}
-	return texts
-}
-
-func (r *exchangeRow) toExchange() tenants.Exchange {
-	return tenants.Exchange{
-		ID: r.ID, Workspace: r.WorkspaceID, At: r.At,
-		Request: tenants.ExchangeRequest{
-			Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, Endpoint: r.Endpoint, Model: r.Model,
-			Client: r.Client, Class: r.Class, Stream: r.Stream, Position: r.Position, Tags: textsOf(r.Tags), EndUser: r.EndUser,
-		},
-		Answer: tenants.ExchangeAnswer{
-			ProviderKey: r.ProviderKeyID, Provider: tenants.Provider(r.Provider), Status: r.Status, ErrorFrom: r.ErrorFrom,
-			ErrorType: r.ErrorType, Attempts: r.Attempts, Answer: r.Answer, Signed: textsOf(r.Signed),
-			ErrorText: r.ErrorText, Served: tenants.Served{ServiceTier: r.ServiceTier, Speed: r.Speed, Region: r.Region, AnsweredBy: r.AnsweredBy},
-		},
-		Prompt: tenants.ExchangePrompt{
-			Compression: r.Compression, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
-			Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3}, Bridged: r.Bridged, Compacted: r.Compacted,
-			Reach: r.Reach, Takes: r.TakesTokens, Target: r.TargetTokens, Projection: r.Projection, Report: r.Report,
-		},
-		Tokens: tenants.ExchangeTokens{
-			Input: r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
-			MissCause: r.MissCause, MissedTokens: r.MissedTokens,
-		},
-		Cost: tenants.ExchangeCost{
-			CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD, UnreadMicroUSD: r.UnreadMicroUSD,
-			RewrittenMicroUSD: r.RewrittenMicroUSD, PredictedMicroUSD: r.PredictedMicroUSD,
-		},
-		Times: tenants.ExchangeTimes{
-			Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
-		},
-	}
-}
-
-func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // NewestOf returns the newest exchanges of each session, at most most, the newest first. It reads only the
 // data for charts: size, window, levels, status and compression.
@@ -311,7 +159,8 @@ func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID,
 	}
 	newest := make(map[uuid.UUID][]tenants.Exchange, len(sessions))
 	for i := range rows {
-		newest[rows[i].SessionID] = append(newest[rows[i].SessionID], rows[i].toExchange())
+		session := rows[i].Request.Session
+		newest[session] = append(newest[session], rows[i].toExchange())
 	}
 	return newest, nil
 }
@@ -356,3 +205,87 @@ func (joined) LargeObjects() pgx.LargeObjects { return pgx.LargeObjects{} }
 
 // Conn implements pgx.Tx.
 func (j joined) Conn() *pgx.Conn { return j.connection }
+
+// nameForm stores the first characters of a client's name.
+type nameForm struct{ nullForm }
+
+// Value implements schema.SerializerInterface.
+func (nameForm) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
+	return name(reflect.ValueOf(value).String()), nil
+}
+
+// objectForm stores names and values as a JSON object, and none as NULL.
+type objectForm struct{ schema.JSONSerializer }
+
+// Scan implements schema.SerializerInterface. A column with another form was not written by Palimpsest.
+func (f objectForm) Scan(ctx context.Context, field *schema.Field, to reflect.Value, stored any) error {
+	if f.JSONSerializer.Scan(ctx, field, to, stored) != nil {
+		field.ReflectValueOf(ctx, to).SetZero()
+	}
+	return nil
+}
+
+// Value implements schema.SerializerInterface.
+func (objectForm) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
+	texts, _ := reflect.ValueOf(value).Convert(reflect.TypeFor[map[string]string]()).Interface().(map[string]string)
+	if len(texts) == 0 {
+		return nil, nil //nolint:nilnil // NULL
+	}
+	return json.RawMessage(objectJSON(maps.Clone(texts))), nil
+}
+
+// reportForm stores JSON, and none as NULL.
+type reportForm struct{ nullForm }
+
+// Value implements schema.SerializerInterface.
+func (reportForm) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
+	encoded := reflect.ValueOf(value).Bytes()
+	if len(encoded) == 0 {
+		return nil, nil //nolint:nilnil // NULL
+	}
+	return json.RawMessage(bytes.ReplaceAll(encoded, []byte(`\u0000`), []byte(`\ufffd`))), nil // JSON columns reject NUL
+}
+
+// rowsJSON returns rows as a JSON array of objects, by their columns, for jsonb_populate_recordset.
+func rowsJSON[T any](tx *gorm.DB, rows []T) ([]byte, error) {
+	statement := gorm.Statement{DB: tx}
+	if err := statement.Parse(new(T)); err != nil {
+		return nil, err
+	}
+	objects := make([]map[string]any, len(rows))
+	for i := range rows {
+		objects[i] = make(map[string]any, len(statement.Schema.DBNames))
+		for _, column := range statement.Schema.DBNames {
+			value, _ := statement.Schema.FieldsByDBName[column].ValueOf(tx.Statement.Context, reflect.ValueOf(&rows[i]).Elem())
+			stored, err := columnJSON(value)
+			if err != nil {
+				return nil, fmt.Errorf("column %s: %w", column, err)
+			}
+			objects[i][column] = stored
+		}
+	}
+	return json.Marshal(objects)
+}
+
+// columnJSON returns a field's value in its JSON form for a column.
+func columnJSON(value any) (any, error) {
+	if formed, is := value.(driver.Valuer); is {
+		var err error
+		if value, err = formed.Value(); err != nil {
+			return nil, err
+		}
+	}
+	switch of := value.(type) {
+	case json.RawMessage:
+		return of, nil
+	case []byte:
+		if of == nil {
+			return nil, nil //nolint:nilnil // NULL
+		}
+		return `\x` + hex.EncodeToString(of), nil
+	}
+	if text := reflect.ValueOf(value); text.Kind() == reflect.String {
+		return storable(text.String()), nil
+	}
+	return value, nil
+}

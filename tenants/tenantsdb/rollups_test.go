@@ -39,7 +39,7 @@ func count(sum *tenants.Totals, e *tenants.Exchange) {
 	own := e.Request.Class == "summary" || e.Request.Class == "embedding"
 	for number, counts := range map[*int64]bool{
 		&sum.Exchanges: !own, &sum.Failures: !own && e.Answer.Status >= 400 && e.Answer.Status != 499, &sum.Prompts.Edited: e.Prompt.Projection > 0,
-		&sum.Epochs:      e.Prompt.Compression == "epoch" || e.Prompt.Compression == "emergency" || e.Prompt.Compression == "truncated",
+		&sum.Epochs:              e.Prompt.Compression == "epoch" || e.Prompt.Compression == "emergency" || e.Prompt.Compression == "truncated",
 		&sum.Prompts.EpochsL1:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[2]+e.Prompt.Levels[3] == 0,
 		&sum.Prompts.EpochsL2:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[2] > 0 && e.Prompt.Levels[3] == 0,
 		&sum.Prompts.EpochsL3:    e.Prompt.Compression == "epoch" && e.Prompt.Levels[3] > 0,

@@ -309,6 +309,10 @@ func registerForms() {
 	schema.RegisterSerializer("lines", listForm{"\n"})
 	schema.RegisterSerializer("array", arrayForm{})
 	schema.RegisterSerializer("seconds", durationForm{time.Second})
+	schema.RegisterSerializer("microseconds", durationForm{time.Microsecond})
+	schema.RegisterSerializer("name", nameForm{})
+	schema.RegisterSerializer("object", objectForm{})
+	schema.RegisterSerializer("report", reportForm{})
 }
 
 // nullForm stores zero as NULL.

@@ -35,7 +35,7 @@ func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Excha
 
 // Received summarizes a request that someone waited for.
 func Received(exchange *tenants.Exchange) string {
-	return fmt.Sprintf("From %s to %s, answered with %d in %s.", ClientName(exchange.Request.Client), exchange.Request.Model, exchange.Answer.Status, took(exchange))
+	return fmt.Sprintf("From %s to %s, answered with %d in %s.", ClientName(exchange.Request.Client), exchange.Request.Model, exchange.Answer.Status, took(&exchange.Times))
 }
 
 // path is the address that reloads the steps.
@@ -59,4 +59,4 @@ func (m StepsModel) done() int {
 
 func (m StepsModel) providers() string { return strings.Join(m.Providers, ", ") }
 
-func took(exchange *tenants.Exchange) string { return Millis(exchange.Times.Duration) + " ms" }
+func took(times *tenants.ExchangeTimes) string { return Millis(times.Duration) + " ms" }

@@ -178,10 +178,10 @@ func (m *model) rowPath(row *tenants.UsageRow) string {
 }
 
 // levels returns the share of turns at each level in a row's prompts, in thousandths.
-func levels(row *tenants.UsageRow) [4]int {
-	total := row.Prompts.Level0 + row.Prompts.Level1 + row.Prompts.Level2 + row.Prompts.Level3
+func levels(prompts *tenants.PromptUsage) [4]int {
+	total := prompts.Level0 + prompts.Level1 + prompts.Level2 + prompts.Level3
 	var parts [4]int
-	for i, count := range row.Prompts.Levels() {
+	for i, count := range prompts.Levels() {
 		if total > 0 {
 			parts[i] = int(1000 * count / total)
 		}
@@ -190,11 +190,11 @@ func levels(row *tenants.UsageRow) [4]int {
 }
 
 // levelWords returns the same in words.
-func levelWords(row *tenants.UsageRow) string {
-	total := row.Prompts.Level0 + row.Prompts.Level1 + row.Prompts.Level2 + row.Prompts.Level3
+func levelWords(prompts *tenants.PromptUsage) string {
+	total := prompts.Level0 + prompts.Level1 + prompts.Level2 + prompts.Level3
 	words := make([]string, 0, 4)
 	for level := 3; level >= 0; level-- {
-		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(row.Prompts.Levels()[level], total)))
+		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(prompts.Levels()[level], total)))
 	}
 	return strings.Join(words, ", ")
 }

@@ -56,7 +56,7 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 	for i := range later {
 		a.Later = append(a.Later, newRow(&later[i], o.names))
 	}
-	if a.Why = h.notAgain(who, o, exchange); a.Why != "" {
+	if a.Why = h.notAgain(who, o, &exchange.Request); a.Why != "" {
 		return a, nil
 	}
 	for i := range keys {
@@ -107,11 +107,11 @@ func pipeOptions() []components.Option {
 }
 
 // notAgain explains why a request cannot be resent; "" if it can.
-func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.Exchange) string {
+func (h *Handler) notAgain(who tenants.Principal, o *opened, request *tenants.ExchangeRequest) string {
 	switch {
 	case h.deps.Resend == nil:
 		return "This process doesn't send requests."
-	case h.codecOf(exchange.Request.Endpoint) == nil:
+	case h.codecOf(request.Endpoint) == nil:
 		return "Only requests that carry a conversation can be sent again."
 	case !o.MayRead || !who.Role.May(tenants.ReadArchive):
 		return "You can only send a request again if you may read its messages."

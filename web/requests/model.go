@@ -378,14 +378,14 @@ type row struct {
 func newRow(exchange *tenants.Exchange, names map[uuid.UUID]string) row {
 	return row{
 		Exchange: *exchange, Key: nameOf(names, exchange.Request.APIKey), ProviderKey: nameOf(names, exchange.Answer.ProviderKey),
-		Modules: reportOf(exchange).Modules,
+		Modules: reportOf(&exchange.Prompt).Modules,
 	}
 }
 
 // reportOf returns the modules' report; it is empty for an exchange that they did not process.
-func reportOf(exchange *tenants.Exchange) pipeline.Report {
+func reportOf(prompt *tenants.ExchangePrompt) pipeline.Report {
 	var report pipeline.Report
-	if json.Unmarshal(exchange.Prompt.Report, &report) != nil {
+	if json.Unmarshal(prompt.Report, &report) != nil {
 		return pipeline.Report{}
 	}
 	return report

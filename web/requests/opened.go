@@ -56,11 +56,11 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 	}
 	exchange = &named[0]
 	o := &opened{
-		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names,
+		row: newRow(exchange, m.Names), Report: reportOf(&exchange.Prompt), names: m.Names,
 		MayOpenSession: exchange.Request.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.Request.APIKey),
 	}
 	o.Headers = headersOf(exchange, &o.Report)
-	o.Repeat = repeatOf(h.deps.PublicURL, exchange, o.MayRead && who.Role.May(tenants.ReadArchive))
+	o.Repeat = repeatOf(h.deps.PublicURL, &exchange.Request, o.MayRead && who.Role.May(tenants.ReadArchive))
 	h.readMessages(ctx, o, exchange)
 	var decisionErr, saidErr, againErr error
 	o.Again, againErr = h.againOf(ctx, who, o, exchange, m.Keys)

@@ -20,8 +20,8 @@ type repeat struct {
 
 // repeatOf returns the commands that repeat a request. mayRead means that the reader may read its messages
 // from the archive.
-func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
-	codec, known := formats.AtPath(e.Request.Endpoint)
+func repeatOf(publicURL string, request *tenants.ExchangeRequest, mayRead bool) repeat {
+	codec, known := formats.AtPath(request.Endpoint)
 	if !known {
 		return repeat{Words: "Only requests of a conversation can be repeated from here."}
 	}
@@ -32,21 +32,21 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	if traits.Beside != "" {
 		more = ", " + traits.Beside
 	}
-	path, members := e.Request.Endpoint, "model: $model"+more+", stream: "+strconv.FormatBool(e.Request.Stream)+", "
+	path, members := request.Endpoint, "model: $model"+more+", stream: "+strconv.FormatBool(request.Stream)+", "
 	if traits.Address != nil {
-		path, members = traits.Address(e.Request.Endpoint, e.Request.Model, e.Request.Stream), ""
+		path, members = traits.Address(request.Endpoint, request.Model, request.Stream), ""
 	}
 	r := repeat{
 		Send: fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $PALIMPSEST_KEY\"%s \\\n  -H 'Content-Type: application/json' \\\n  --data @body.json",
 			quoted(publicURL+path), headers),
 		Words: "PALIMPSEST_KEY holds an API key with the scope proxy. The body is not archived as a whole, so put your own into body.json.",
 	}
-	if !mayRead || e.Request.Session == uuid.Nil || e.Request.Position == 0 {
+	if !mayRead || request.Session == uuid.Nil || request.Position == 0 {
 		return r
 	}
-	original := fmt.Sprintf("%s/api/v1/sessions/%s/archive/$i?lane=%s", publicURL, e.Request.Session, e.Request.Lane)
+	original := fmt.Sprintf("%s/api/v1/sessions/%s/archive/$i?lane=%s", publicURL, request.Session, request.Lane)
 	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{%s%s: .}' > body.json",
-		e.Request.Position-1, original, quoted(e.Request.Model), members, codec.List())
+		request.Position-1, original, quoted(request.Model), members, codec.List())
 	r.Words = "PALIMPSEST_KEY holds an API key with the scopes read and proxy. The archive has every message as the client sent it; " +
 		"system prompt, tools and settings are not archived, so add them to body.json."
 	return r

@@ -127,8 +127,6 @@ func atL3(each []preview.Session) int {
 	return n
 }
 
-func count(n int) string { return components.Count(int64(n)) }
-
 // clientOptions are the clients by which the preview can be filtered.
 func (m previewModel) clientOptions() []components.Option {
 	options := []components.Option{{Label: "All clients"}}

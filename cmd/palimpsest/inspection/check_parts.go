@@ -103,7 +103,7 @@ func (e examiner) outerExaminations() []examination {
 	list := []examination{
 		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, e.Config.Storage.BlobURL) }},
 		{"Redis", e.checkRedis},
-		{"Mail", func(ctx context.Context) result { return checkMail(ctx, e.Config) }},
+		{"Mail", func(ctx context.Context) result { return checkMail(ctx, e.Config.Accounts) }},
 	}
 	for _, provider := range tenants.Providers() {
 		list = append(list, examination{"Provider " + string(provider), func(ctx context.Context) result { return e.checkProvider(ctx, provider) }})
@@ -182,12 +182,12 @@ func (e examiner) checkRedis(ctx context.Context) result {
 }
 
 // checkMail connects to the mail server and logs in.
-func checkMail(ctx context.Context, config settings.Config) result {
-	if config.Accounts.SMTPURL == "" {
+func checkMail(ctx context.Context, accounts settings.Accounts) result {
+	if accounts.SMTPURL == "" {
 		return off("mails are kept, not sent; set SMTP_URL to send them")
 	}
 	const advice = "Check SMTP_URL. Mails wait until the server takes them."
-	sender, err := mail.NewSMTP(config.Accounts.SMTPURL, config.Accounts.MailFrom, nil)
+	sender, err := mail.NewSMTP(accounts.SMTPURL, accounts.MailFrom, nil)
 	if err != nil {
 		return failed(advice, "SMTP_URL %v", err)
 	}

@@ -164,7 +164,7 @@ func (d *Database) logins(safe *vault.Vault) (tenantsdb.Config, error) {
 		d.Log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
 	}
 	var err error
-	if config.ReadURL, err = readURL(d.Config, secret); err != nil {
+	if config.ReadURL, err = readURL(d.Config.Storage, secret); err != nil {
 		return tenantsdb.Config{}, err
 	}
 	if config.URL == "" {
@@ -197,11 +197,11 @@ func (d *Database) ensureLogins(ctx context.Context, safe *vault.Vault) error {
 
 // readURL returns the address of the replica that pages read from, or "". It uses the program's own login
 // unless a setting names one.
-func readURL(config settings.Config, secret []byte) (string, error) {
-	if config.Storage.DatabaseReadURL == "" || config.Storage.DatabaseAppURL != "" {
-		return config.Storage.DatabaseReadURL, nil
+func readURL(storage settings.Storage, secret []byte) (string, error) {
+	if storage.DatabaseReadURL == "" || storage.DatabaseAppURL != "" {
+		return storage.DatabaseReadURL, nil
 	}
-	return migrations.AppURL(config.Storage.DatabaseReadURL, secret)
+	return migrations.AppURL(storage.DatabaseReadURL, secret)
 }
 
 // checkMasterKeys returns an error if the vault does not belong to the database. The first start leaves a

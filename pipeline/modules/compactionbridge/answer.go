@@ -99,7 +99,7 @@ func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline
 	output := int(float64(size) * exchange.Limits.Factor)
 	counts[SavedMicroUSD] = int(exchange.Model.Price.MicroUSD(0, exchange.Report.Before, 0, 0, output))
 	draft.Event(Answered, "", counts)
-	draft.Reply = &pipeline.Reply{ID: replyID(exchange, text), Text: text}
+	draft.Reply = &pipeline.Reply{ID: replyID(&exchange.Conversation, text), Text: text}
 	if exchange.Lane.Projection != nil {
 		draft.Reply.At = exchange.Lane.Projection.At
 	}
@@ -238,9 +238,9 @@ func tokensOf(digests []conversation.Digest) (sum int) {
 }
 
 // replyID names an answer: the same for the same request and words.
-func replyID(exchange *pipeline.View, text string) string {
+func replyID(asked *pipeline.Conversation, text string) string {
 	hash := sha256.New()
-	head := exchange.Conversation.Chain[len(exchange.Conversation.Digests)]
+	head := asked.Chain[len(asked.Digests)]
 	hash.Write(head[:])
 	hash.Write([]byte(text))
 	return "palimpsest" + hex.EncodeToString(hash.Sum(nil)[:12])

@@ -150,7 +150,7 @@ func confidenceIn(exchange *pipeline.View) (float64, error) {
 	case class.Marker.Found(), class.IsSide(), class.Known():
 		return 0, nil // the client marks its compactions, and there is no mark
 	}
-	score, err := score(exchange)
+	score, err := score(&exchange.Conversation)
 	if err != nil || score < configOf(exchange).DetectionThreshold {
 		return 0, err
 	}

@@ -36,17 +36,17 @@ var references = expression.New(`(?i)\b(?:continue|carry on|go on|resume|pick up
 
 // score returns the documented score between 0 and 1 of a request. A history without a summary
 // scores 0, however short it is, because it is a new task.
-func score(exchange *pipeline.View) (float64, error) {
+func score(asked *pipeline.Conversation) (float64, error) {
 	var texts []string
 	messages := 0
-	for i := range exchange.Conversation.Digests {
-		if exchange.Conversation.Digests[i].Role == conversation.System {
+	for i := range asked.Digests {
+		if asked.Digests[i].Role == conversation.System {
 			continue
 		}
 		if messages++; messages > few+2 {
 			break // enough is known
 		}
-		message, err := exchange.Conversation.Message(i)
+		message, err := asked.Message(i)
 		if err != nil {
 			return 0, err
 		}

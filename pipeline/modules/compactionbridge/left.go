@@ -79,7 +79,7 @@ func (p Past) history(ctx context.Context, exchange *pipeline.View) (*history, e
 	if len(entries) == 0 {
 		return nil, session.ErrNotFound
 	}
-	return readHistory(exchange, entries)
+	return readHistory(&exchange.Conversation, entries)
 }
 
 // lane returns the lane that the client left and how many messages count. Only this process knows
@@ -118,11 +118,11 @@ func kept(exchange *pipeline.View) []conversation.Hash {
 }
 
 // readHistory reads archived messages. One that cannot be read is left out.
-func readHistory(exchange *pipeline.View, entries []archive.Entry) (*history, error) {
+func readHistory(asked *pipeline.Conversation, entries []archive.Entry) (*history, error) {
 	messages := make([]conversation.Message, 0, len(entries))
 	indexes := make([]int, 0, len(entries))
 	for _, entry := range entries {
-		message, err := exchange.Conversation.Read(entry.Raw)
+		message, err := asked.Read(entry.Raw)
 		if err != nil {
 			continue
 		}

@@ -31,7 +31,7 @@ type history struct {
 func newHistory(exchange *pipeline.View, count func(conversation.Message) int, memory *memory) *history {
 	h := &history{
 		exchange: exchange, config: configOf(exchange), count: count, memory: memory,
-		digests: exchange.Conversation.Digests, added: addedTo(exchange),
+		digests: exchange.Conversation.Digests, added: addedTo(&exchange.Lane),
 	}
 	for i, bounds := range exchange.Conversation.Turns {
 		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
@@ -53,10 +53,10 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 
 // addedTo returns the o200k tokens of the inserts at each message. They count with messages that
 // stay unchanged; any change to a message drops them.
-func addedTo(exchange *pipeline.View) map[int]int {
+func addedTo(lane *pipeline.Lane) map[int]int {
 	added := map[int]int{}
-	for i := range exchange.Lane.Inserts {
-		added[exchange.Lane.Inserts[i].Message] += exchange.Lane.Inserts[i].Tokens
+	for i := range lane.Inserts {
+		added[lane.Inserts[i].Message] += lane.Inserts[i].Tokens
 	}
 	return added
 }

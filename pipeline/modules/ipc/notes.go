@@ -19,7 +19,7 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, t
 	for _, t := range p.history.turns {
 		t.verbatim, t.floor, t.deepest, t.level, t.isFixed = t.From, 0, 3, 2, false
 	}
-	summarized := p.standIn(exchange)
+	summarized := p.standIn(&exchange.Lane)
 	size := p.selection.summary.tokens()
 	for _, t := range p.history.turns {
 		if err := context.Cause(ctx); err != nil {
@@ -48,8 +48,8 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, t
 
 // standIn replaces the turns that the exchange's summary covers by the summary, and returns how
 // many they are.
-func (p *planner) standIn(exchange *pipeline.View) (turns int) {
-	summary := exchange.Lane.Summary
+func (p *planner) standIn(lane *pipeline.Lane) (turns int) {
+	summary := lane.Summary
 	if summary == nil {
 		return 0
 	}

@@ -48,7 +48,7 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Lane.Projection)))
 	scale := func(size int) int { return int(rate * float64(size)) }
 	p := prediction{freed: projection.Before - projection.After}
-	growth := max(1, scale(pace(exchange)))
+	growth := max(1, scale(pace(&exchange.Conversation)))
 	room := int(nearLimit*float64(exchange.Limits.Limit)) - projection.After
 	p.requests = room / (2 * growth)
 	if byBreakEven(exchange) {
@@ -95,14 +95,14 @@ func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 
 // pace returns by how many o200k tokens the conversation grows per request: the mean of its newest
 // turns, since each request adds one.
-func pace(exchange *pipeline.View) int {
-	turns := exchange.Conversation.Turns
+func pace(asked *pipeline.Conversation) int {
+	turns := asked.Turns
 	turns = turns[max(0, len(turns)-paceTurns):]
 	if len(turns) == 0 {
 		return 0
 	}
 	sum := 0
-	for _, digest := range exchange.Conversation.Digests[turns[0].From:turns[len(turns)-1].To] {
+	for _, digest := range asked.Digests[turns[0].From:turns[len(turns)-1].To] {
 		sum += digest.Tokens
 	}
 	return sum / len(turns)

@@ -44,11 +44,11 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	}
 	lane := given(exchange)
 	room := configOf(exchange).MaxInjected - len(lane)
-	from := newFrom(exchange)
+	from := newFrom(&exchange.Conversation)
 	if room <= 0 || from == len(exchange.Conversation.Digests) {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
-	added, err := read(exchange, from)
+	added, err := read(&exchange.Conversation, from)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func given(exchange *pipeline.View) []string {
 }
 
 // newFrom returns the index of the first message after the newest answer.
-func newFrom(exchange *pipeline.View) int {
-	from := len(exchange.Conversation.Digests)
-	for from > 0 && exchange.Conversation.Digests[from-1].Role != conversation.Assistant {
+func newFrom(asked *pipeline.Conversation) int {
+	from := len(asked.Digests)
+	for from > 0 && asked.Digests[from-1].Role != conversation.Assistant {
 		from--
 	}
 	return from
@@ -97,14 +97,14 @@ type newText struct {
 }
 
 // read reads the messages from index from on.
-func read(exchange *pipeline.View, from int) (newText, error) {
+func read(asked *pipeline.Conversation, from int) (newText, error) {
 	var found newText
 	var typed strings.Builder
-	for i := from; i < len(exchange.Conversation.Digests); i++ {
-		if !exchange.Conversation.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
+	for i := from; i < len(asked.Digests); i++ {
+		if !asked.Digests[i].Flags.Has(conversation.HasTyped | conversation.HasResult) {
 			continue
 		}
-		message, err := exchange.Conversation.Message(i)
+		message, err := asked.Message(i)
 		if err != nil {
 			return newText{}, err
 		}
@@ -137,7 +137,7 @@ func choose(exchange *pipeline.View, known *index, found newText, from int) ([]*
 	if found.typed == "" {
 		return chosen, nil
 	}
-	first, err := isFirst(exchange, from)
+	first, err := isFirst(&exchange.Conversation, from)
 	if err != nil || !first {
 		return chosen, err
 	}
@@ -145,9 +145,9 @@ func choose(exchange *pipeline.View, known *index, found newText, from int) ([]*
 }
 
 // isFirst reports whether no person has typed anything before message from.
-func isFirst(exchange *pipeline.View, from int) (bool, error) {
+func isFirst(asked *pipeline.Conversation, from int) (bool, error) {
 	var early []int
-	for i, digest := range exchange.Conversation.Digests[:from] {
+	for i, digest := range asked.Digests[:from] {
 		if digest.Flags.Has(conversation.HasTyped) {
 			early = append(early, i)
 		}
@@ -156,7 +156,7 @@ func isFirst(exchange *pipeline.View, from int) (bool, error) {
 		}
 	}
 	for _, i := range early {
-		message, err := exchange.Conversation.Message(i)
+		message, err := asked.Message(i)
 		if err != nil {
 			return false, err
 		}
@@ -195,7 +195,7 @@ func instructionsOf(exchange *pipeline.View) (string, error) {
 	for _, part := range exchange.Request.Fixed {
 		add(plain.Replace(string(part)))
 	}
-	from := newFrom(exchange)
+	from := newFrom(&exchange.Conversation)
 	for i, digest := range exchange.Conversation.Digests {
 		leads := len(exchange.Conversation.Turns) > 0 && i < exchange.Conversation.Turns[0].To
 		if digest.Role != conversation.System && (digest.Role != conversation.User || i < from && !leads) {

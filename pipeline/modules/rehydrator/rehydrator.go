@@ -48,7 +48,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	if exchange.Lane.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
 		return nil, nil //nolint:nilnil // all there is stands in the prompt
 	}
-	typed, err := typedText(exchange, at)
+	typed, err := typedText(&exchange.Conversation, at)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func newest(exchange *pipeline.View) (at int, isNew bool) {
 }
 
 // typedText returns the text that a person typed in a message.
-func typedText(exchange *pipeline.View, at int) (string, error) {
-	message, err := exchange.Conversation.Message(at)
+func typedText(asked *pipeline.Conversation, at int) (string, error) {
+	message, err := asked.Message(at)
 	if err != nil {
 		return "", fmt.Errorf("newest message: %w", err)
 	}

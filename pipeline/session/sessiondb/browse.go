@@ -16,7 +16,6 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
@@ -65,42 +64,17 @@ const otherColumns = `, id, api_key_id, format, name, source, title, client, mod
 
 // listRow is a row of sessions.
 type listRow struct {
-	Sums session.Sums `gorm:"embedded"`
+	session.Overview
 
-	ID         uuid.UUID `gorm:"column:id"`
-	APIKeyID   uuid.UUID `gorm:"column:api_key_id"`
-	Format     string    `gorm:"column:format"`
-	Name       string    `gorm:"column:name"`
-	Source     string    `gorm:"column:source"`
-	Title      string    `gorm:"column:title"`
-	Client     string    `gorm:"column:client"`
-	Model      string    `gorm:"column:model"`
-	StartedAt  time.Time `gorm:"column:started_at"`
-	LastAt     time.Time `gorm:"column:last_at"`
-	Single     bool
-	Bridged    bool `gorm:"column:bridged"`
-	Rehydrated bool `gorm:"column:rehydrated"`
-	EndUser    string
-	Project    string
-	PinnedAt   *time.Time
+	PinnedAt *time.Time
 
 	// For a bounded look: whether the row matches the query, and its number, from 1.
-	Fits  bool `gorm:"column:fits"`
-	Place int  `gorm:"column:place"`
+	Fits  bool
+	Place int
 }
 
 // Browser reads sessions for people and applies their requests: pins, orders, deletion.
 type Browser struct{ *core }
-
-func (r listRow) overview() session.Overview {
-	return session.Overview{
-		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
-		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt,
-		Sums:    r.Sums,
-		Single:  r.Single,
-		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser, Project: r.Project},
-	}
-}
 
 // Sessions returns a page of a workspace's sessions, the most recently active first. It returns
 // session.ErrCursor for an invalid cursor.
@@ -154,7 +128,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 			return page
 		}
 		if row.Fits {
-			page.Sessions = append(page.Sessions, row.overview())
+			page.Sessions = append(page.Sessions, row.Overview)
 		}
 		if row.Place == mostLooked {
 			page.Next, page.Cut = row.place(filter.Sort.By).cursor(), true
@@ -182,7 +156,7 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 		if len(rows) == 0 {
 			return session.ErrNotFound
 		}
-		detail.Overview = rows[0].overview()
+		detail.Overview = rows[0].Overview
 		if at := rows[0].PinnedAt; at != nil {
 			detail.PinnedAt = *at
 		}
