@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -315,5 +316,46 @@ func TestRequestUnderWayIsOnTheLocalDisk(t *testing.T) {
 	p.Recorder.Stop()
 	if stats := kept.Stats(); stats.Records != 0 {
 		t.Errorf("once it is recorded: %+v", stats)
+	}
+}
+
+// W52: every step of an answer that the provider charges for is charged, though the total of its usage leaves out
+// compactions and advice of another model: https://platform.claude.com/docs/en/build-with-claude/compaction.
+func TestEveryIterationIsCharged(t *testing.T) {
+	t.Parallel()
+	const (
+		message = `{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-5","content":[{"type":"compaction","content":"s"},{"type":"text","text":"Yes."}],"stop_reason":"end_turn","usage":%s}`
+		stream  = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"claude-sonnet-5\",\"usage\":{\"input_tokens\":229,\"output_tokens\":1}}}\n\n" +
+			"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":%s}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+		compacted = `{"input_tokens":229,"output_tokens":8,"iterations":[{"type":"compaction","input_tokens":100,"cache_creation_input_tokens":55096,"output_tokens":128},{"type":"message","input_tokens":229,"output_tokens":8}]}`
+		twice     = `{"input_tokens":500,"cache_read_input_tokens":1000,"output_tokens":20,"iterations":[{"type":"compaction","input_tokens":60000,"output_tokens":300},{"type":"message","input_tokens":200,"output_tokens":10},{"type":"compaction","input_tokens":70000,"output_tokens":200},{"type":"message","input_tokens":300,"cache_read_input_tokens":1000,"output_tokens":10}]}`
+		paused    = `{"input_tokens":0,"output_tokens":0,"iterations":[{"type":"compaction","input_tokens":180000,"output_tokens":3500}]}`
+		advised   = `{"input_tokens":500,"output_tokens":90,"iterations":[{"type":"message","input_tokens":200,"output_tokens":40},{"type":"advisor_message","model":"claude-opus-5-5","input_tokens":1000,"output_tokens":600},{"type":"message","input_tokens":300,"output_tokens":50}]}`
+	)
+	for name, test := range map[string]struct {
+		answer string
+		tokens int // of input and output together
+		cost   float64
+	}{
+		"a compaction":             {fmt.Sprintf(message, compacted), 229 + 8 + 100 + 55_096 + 128, 329*2 + 55_096*2.5 + 136*10},
+		"a compaction in a stream": {fmt.Sprintf(stream, compacted), 229 + 8 + 100 + 55_096 + 128, 329*2 + 55_096*2.5 + 136*10},
+		"two compactions":          {fmt.Sprintf(message, twice), 500 + 1000 + 20 + 130_000 + 500, 130_500*2 + 1000*0.2 + 520*10},
+		"a pause behind it":        {fmt.Sprintf(message, paused), 183_500, 180_000*2 + 3500*10},
+		"advice":                   {fmt.Sprintf(message, advised), 500 + 90 + 1600, 500*2 + 90*10 + 1000*4 + 600*20},
+		"advice in a stream":       {fmt.Sprintf(stream, advised), 500 + 90 + 1600, 500*2 + 90*10 + 1000*4 + 600*20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isStream := strings.HasPrefix(test.answer, "event:")
+			p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", map[bool]string{true: "text/event-stream", false: "application/json"}[isStream])
+				_, _ = io.WriteString(w, test.answer)
+			})
+			p.send(http.MethodPost, messagesPath, fmt.Sprintf(`{"model":"claude-sonnet-5","max_tokens":9000,"stream":%t,"messages":[{"role":"user","content":"hi"}]}`, isStream))
+			got := p.last(1)
+			if sum := got.Tokens.Input + got.Tokens.CacheRead + got.Tokens.CacheWrite + got.Tokens.Output; sum != test.tokens || math.Abs(float64(got.Cost.CostMicroUSD)-test.cost) > 1 {
+				t.Errorf("%d tokens for %d millionths of a dollar are recorded, want %d for %.0f", sum, got.Cost.CostMicroUSD, test.tokens, test.cost)
+			}
+		})
 	}
 }

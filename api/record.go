@@ -155,12 +155,13 @@ func isLost(event *RequestLog, answer wire.Answer) bool {
 // isOwed reports whether a provider charges for more of an answer than it has reported: the client left, the
 // connection broke during the answer, or its stream ended without usage. It includes answers that could not
 // be read whole, because their reported usage is unknown. A stream that opens with an error is a refusal,
-// which is free.
+// which is free. An answer that pauses behind the provider's own compaction reports only that.
 func isOwed(event *RequestLog, answer wire.Answer) bool {
+	billed := answer.Billed()
 	switch {
 	case answer.ErrorType != "" && answer.Said == 0:
 		return false
-	case answer.Failure != "", answer.Usage.Prompt() == 0:
+	case answer.Failure != "", answer.Usage.Prompt() == 0 && (!answer.Complete || billed.Prompt() == 0):
 		return true
 	}
 	return (event.outcome.Aborted != "" || answer.ErrorType != "") && !answer.Complete

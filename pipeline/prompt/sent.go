@@ -134,7 +134,10 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	money := exchange.Money(sent.account.before)
 	money.Cost += w.toolFees(answering, answer.Tools)
 	for _, own := range answer.Compactions {
-		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
+		money.Cost += priceOf(own, exchange.Price)
+	}
+	for _, advisor := range answer.Advisors {
+		money.Cost += priceOf(advisor.Usage, w.answering(&sent, advisor.Model).On(sent.account.terms(answer.Served)))
 	}
 	if sent.stores && sent.Lane != nil && answer.ID != "" && answer.Complete {
 		w.Resolver.Answered(sent.Scope, answer.ID, sent.Lane.Session)
@@ -150,6 +153,11 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 		w.Tracker.Add(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
 	}
 	return money
+}
+
+// priceOf returns the price of a usage, in millionths of a US dollar.
+func priceOf(used wire.Usage, price tokens.Price) int64 {
+	return price.MicroUSD(used.Input, used.CacheRead, used.CacheWrite-used.CacheWrite1h, used.CacheWrite1h, used.Output)
 }
 
 // answering returns the model that answered, at its list price. If the request has fallback models and the

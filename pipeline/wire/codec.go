@@ -170,6 +170,9 @@ type Answer struct {
 	// tokens beyond Usage; it is empty if Usage includes them.
 	Compactions []Usage
 
+	// Advisors are other models that the provider asked for the answer, with the tokens beyond Usage.
+	Advisors []Advisor
+
 	// Complete means that the answer reached its regular end.
 	Complete bool
 
@@ -185,15 +188,20 @@ type Answer struct {
 	Failure string
 }
 
-// Billed returns all tokens that the provider charges for: Usage and its own compactions.
+// Advisor is a model that the provider asked for an answer of another one.
+type Advisor struct {
+	Model string
+	Usage Usage
+}
+
+// Billed returns all tokens that the provider charges for: Usage, its own compactions and its advisors.
 func (a *Answer) Billed() Usage {
 	billed := a.Usage
 	for _, own := range a.Compactions {
-		billed.Input += own.Input
-		billed.CacheRead += own.CacheRead
-		billed.CacheWrite += own.CacheWrite
-		billed.CacheWrite1h += own.CacheWrite1h
-		billed.Output += own.Output
+		billed.add(own)
+	}
+	for i := range a.Advisors {
+		billed.add(a.Advisors[i].Usage)
 	}
 	return billed
 }
@@ -233,6 +241,15 @@ type Usage struct {
 	CacheWrite   int // all times to live
 	CacheWrite1h int // the part of CacheWrite with the one-hour time to live
 	Output       int
+}
+
+// add adds the counts of another usage.
+func (u *Usage) add(other Usage) {
+	u.Input += other.Input
+	u.CacheRead += other.CacheRead
+	u.CacheWrite += other.CacheWrite
+	u.CacheWrite1h += other.CacheWrite1h
+	u.Output += other.Output
 }
 
 // maxCount is the largest accepted count. No prompt or answer has as many tokens.

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"runtime"
 	"strings"
 )
 
@@ -44,7 +45,7 @@ func claudeCode() Client {
 			if folder := p.Env("CLAUDE_CONFIG_DIR"); folder != "" {
 				servers = p.in("CLAUDE_CONFIG_DIR", "", ".claude.json")
 			}
-			status := set(claudeStatusLine{"command", ShellLine([]string{s.Program, "statusline"})}, "statusLine").
+			status := set(claudeStatusLine{"command", statusLine(s.Program)}, "statusLine").
 				because("The status line shows the context and what was saved.")
 			status.IfAbsent = true
 			return s.withKeyFile(p, "claude-code", false,
@@ -69,6 +70,16 @@ func claudeCode() Client {
 		},
 		shell: []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"},
 	}
+}
+
+// statusLine returns the shell's command for the status line. Without garbage collection a run this short
+// takes less time, and much less where the machine is busy. A shell of Windows sets no variable this way.
+func statusLine(program string) string {
+	line := ShellLine([]string{program, "statusline"})
+	if runtime.GOOS == "windows" {
+		return line
+	}
+	return "GOGC=off " + line
 }
 
 // managedClaude is the file of Claude Code's settings for administrators.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -478,7 +479,11 @@ func TestStatusLineOfTheUserStays(t *testing.T) {
 	c := scratch(t)
 	path := c.Place.home(".claude", "settings.json")
 	connectTo(t, c, "claude-code", testSetup())
-	if !strings.Contains(read(t, path), "/usr/bin/palimpsest statusline") {
+	want := `"GOGC=off /usr/bin/palimpsest statusline"`
+	if runtime.GOOS == "windows" {
+		want = `"/usr/bin/palimpsest statusline"`
+	}
+	if !strings.Contains(read(t, path), want) {
 		t.Errorf("no status line:\n%s", read(t, path))
 	}
 	disconnect(t, c, "claude-code")

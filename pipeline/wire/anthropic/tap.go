@@ -66,6 +66,9 @@ func nameOf(event wire.Event) string {
 func (l *listener) usage(raw json.RawMessage) {
 	readUsage(&l.answer.Usage, raw)
 	readServed(&l.answer, raw)
+	if used := advisors(raw); len(used) > 0 {
+		l.answer.Advisors = used
+	}
 	if used := compactions(raw); len(used) > 0 {
 		l.answer.Compactions = used
 	}
@@ -218,7 +221,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
 	readServed(&answer, wire.Get(body, "usage"))
-	answer.Compactions = compactions(wire.Get(body, "usage"))
+	answer.Compactions, answer.Advisors = compactions(wire.Get(body, "usage")), advisors(wire.Get(body, "usage"))
 	content := wire.Replace(wire.Get(body, "content"), func(_ int, block json.RawMessage) json.RawMessage {
 		return (&streamed{start: block}).block()
 	})
@@ -236,6 +239,20 @@ func compactions(usage json.RawMessage) []wire.Usage {
 		if wire.Text(iteration, "type") == "compaction" {
 			var one wire.Usage
 			readUsage(&one, iteration)
+			used = append(used, one)
+		}
+	}
+	return used
+}
+
+// advisors returns the usage of other models that the API asked for advice, which the total leaves out
+// (https://platform.claude.com/docs/en/agents-and-tools/tool-use/advisor-tool).
+func advisors(usage json.RawMessage) []wire.Advisor {
+	var used []wire.Advisor
+	for _, iteration := range wire.Elements(wire.Get(usage, "iterations")) {
+		if wire.Text(iteration, "type") == "advisor_message" {
+			one := wire.Advisor{Model: wire.Text(iteration, "model")}
+			readUsage(&one.Usage, iteration)
 			used = append(used, one)
 		}
 	}
