@@ -164,7 +164,7 @@ func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.4, 0.13, 0.06) // their turns are alike, so one epoch's estimate moves all later ones
+			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.2, 0.11, 0.06)
 			if target == 0.75 {
 				remembersRight(t, settings(target), known, recorded)
 			}

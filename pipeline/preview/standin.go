@@ -19,6 +19,8 @@ const (
 	// longestText is the same for other messages: only a first sentence, with the average length in
 	// records.
 	longestText = 170
+	// longestTyped is the same for typed messages, which records have word for word.
+	longestTyped = 4_000
 )
 
 // filler is the text of stand-ins: a sentence of average length, and more.
@@ -26,8 +28,12 @@ const filler = " of the messages that are counted here says so much in its first
 	"which is what a record keeps of it at the second level. The rest of the text is there to be cut, and says nothing that any later turn would use again and again. "
 
 // argument is the text of a call's stand-in after its id: as long as the average record of a call
-// with the names in it that later turns use.
+// with the names in it that later turns use. Every other call reads a file, which compactions keep
+// longer than other results.
 const argument = " of the work in hand, which names a file or two and a flag, as commands do on the average of all these"
+
+// verdict ends the result of a stand-in. Outlines quote the newest ones.
+const verdict = `\nexit code 0`
 
 // standIns returns a stand-in for each message of a lane.
 func standIns(messages []session.Counted) (talk, error) {
@@ -94,24 +100,35 @@ func appendBlocks(body []byte, i int, message session.Counted, calls []string, r
 	characters := message.Tokens * charactersPerToken
 	if result != "" {
 		body = append(append(body, `{"type":"tool_result","tool_use_id":"`...), result...)
-		body = append(appendWords(append(body, `","content":"`...), i, min(characters, longestResult)), `"},`...)
+		body = append(appendWords(append(body, `","content":"`...), i, min(characters, longestResult)-len(verdict)), verdict+`"},`...)
+	}
+	longest := longestText
+	if result == "" && message.Flags.Has(conversation.HasTyped) {
+		longest = longestTyped
 	}
 	if result == "" || message.Flags.Has(conversation.HasTyped) {
-		body = append(appendWords(append(body, `{"type":"text","text":"`...), i, min(characters, longestText)), `"},`...)
+		body = append(appendWords(append(body, `{"type":"text","text":"`...), i, min(characters, longest)), `"},`...)
 	}
-	for _, call := range calls {
+	for n, call := range calls {
 		body = append(append(body, `{"type":"tool_use","id":"`...), call...)
-		body = append(append(body, `","name":"Bash","input":{"command":"step `...), call...)
-		body = append(append(body, argument...), `"}},`...)
+		body = append(body, `","name":"Bash","input":{"command":"`...)
+		if (i/2+n)%2 == 0 {
+			body = append(append(append(body, "cat "...), call...), "; "...)
+		}
+		body = append(append(append(body, "step "...), call...), argument...)
+		body = append(body, `"}},`...)
 	}
 	return body[:len(body)-1] // there is at least one block
 }
 
 // appendWords appends so many characters, in sentences that differ in each message.
 func appendWords(body []byte, i, characters int) []byte {
-	start := len(body)
-	body = append(strconv.AppendInt(body, int64(i), 10), filler...)
-	return body[:start+characters]
+	end := len(body) + max(0, characters)
+	body = strconv.AppendInt(body, int64(i), 10)
+	for len(body) < end {
+		body = append(body, filler...)
+	}
+	return body[:end]
 }
 
 // countText counts the module's texts about stand-ins by their characters.

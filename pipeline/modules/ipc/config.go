@@ -144,13 +144,25 @@ const leastShare = 0.4
 
 // Goal returns the size that an epoch compresses down to. fixed is the part of the limit before the
 // conversation, newest is PreserveTokens, all in the same unit. It is CompressTo of the part that
-// can change, or PreserveTokens if that is more. It is less if either would leave less room than twice
-// MinClear below the target's share of that part, or than MinClear below the target, but it never
-// takes more than half of the room below the target.
+// can change, or PreserveTokens if that is more. It is less if the next epoch would follow too soon:
+// if either would leave less room than twice MinClear below the target's share of that part, or than
+// MinClear below the target. It never takes more than half of the room below the target, unless it
+// leaves three times MinClear until the size that the prompt may grow to.
 func (c Config) Goal(limit, fixed, newest float64) float64 {
 	high, free := c.TargetUtilization*limit, limit-fixed
 	room := max(min(c.TargetUtilization*free-2*c.MinClear*free, high-fixed-c.MinClear*free), (high-fixed)/2, 0)
+	room = max(room, min(c.most(limit, fixed)-fixed-3*c.MinClear*free, high-fixed))
 	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*limit)), room)
+}
+
+// fixedAbove is the share of the part before the conversation by which a prompt may grow above its
+// target. Behind a large part the room below the target would be small.
+const fixedAbove = 1.0 / 3
+
+// most returns the size that a prompt may grow to while its cache is warm.
+func (c Config) most(limit, fixed float64) float64 {
+	high := c.TargetUtilization * limit
+	return max(high, min(high+fixedAbove*fixed, nearLimit*limit))
 }
 
 // WarnsAfter returns the number of epochs after which a lane shows a warning; 0 disables it.

@@ -45,32 +45,32 @@
 //	       └───────────┴───────────┴───────────┴───────────┴────  requests
 //	                   19          32          45          58
 //
-//	request 19   │ L2: 12    ││L1││ L0 │
-//	request 32   │ L2: 27                ││L1││ L0 │
-//	request 45   │ L3: 8 ││ L2: 32                    ││L1││ L0 │
-//	request 58   │ L3: 23         ││ L2: 31                   ││L1││ L0 │
-//	              oldest turn                                  newest two
+//	request 19   │ L2: 14    ││L1││ L0 │
+//	request 32   │ L3: 10 ││ L2: 18       ││L1││ L0 │
+//	request 45   │ L3: 23         ││ L2: 18           ││L1││ L0 │
+//	request 58   │ L3: 36                  ││ L2: 18       ││L1││ L0 │
+//	              oldest turn                             newest turns
 //
 // Request 19 has 6,055 tokens. Tokens of newer turns are worth more, and a record is worth more than
 // a call, a call more than a result (worth.go). The moves with the least worth come first, until
-// 2,000 tokens are left. At L1, a result of 1,250 characters is
+// 2,000 tokens are left. At L1, a result of 1,275 characters is
 //
-//	Step 7 compiled another package in a few seconds. Step 7 compiled … [1,050 of 1,250
-//	characters archived as #16]
+//	Step 14 compiled another package in a few seconds. Step 14 compiled … [1,075 of 1,275
+//	characters archived as #30]
 //
-// and at L2, all twelve turns are one message of the user:
+// and at L2, all fourteen turns are one message of the user:
 //
 //	[AUTO CONTEXT COMPRESSION]
 //	This is a shortened record of earlier turns of this conversation, not a new request. …
-//	[turns 1–12, #1–#24]
+//	[turns 1–14, #1–#28]
 //	#1 Assistant: I look at step 0.
 //	#1 Read(/build/step0.log)
 //	#3 Assistant: I look at step 1.
 //	…
 //
-// Requests 20 to 31 begin with these 1,899 tokens, the same bytes in each, and the new turns
-// after them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
-// request 45, L2 of all turns would be too large: blocks of the oldest turns become
+// Requests 20 to 31 begin with these 1,947 tokens, the same bytes in each, and the new turns
+// after them. In request 32 the target is exceeded again, and the next epoch goes deeper. L2 of
+// all turns would be too large: blocks of the oldest turns become
 //
 //	[turns 1–8, #1–#16]
 //	Assistant: I look at step 7.

@@ -25,10 +25,10 @@ func Example() {
 	}
 	// Output:
 	// request 1: none, 331 → 331 tokens, turns at L0 to L3: [1 0 0 0]
-	// request 19: epoch, 6055 → 1899 tokens, turns at L0 to L3: [3 4 12 0]
-	// request 32: epoch, 10189 → 1892 tokens, turns at L0 to L3: [2 3 27 0]
-	// request 45: epoch, 14323 → 1944 tokens, turns at L0 to L3: [2 3 32 8]
-	// request 58: epoch, 18457 → 1953 tokens, turns at L0 to L3: [2 2 31 23]
+	// request 19: epoch, 6055 → 1947 tokens, turns at L0 to L3: [4 1 14 0]
+	// request 32: epoch, 10189 → 1950 tokens, turns at L0 to L3: [3 1 18 10]
+	// request 45: epoch, 14323 → 1934 tokens, turns at L0 to L3: [3 1 18 23]
+	// request 58: epoch, 18457 → 1920 tokens, turns at L0 to L3: [3 1 18 36]
 }
 
 // workThrough runs the worked example and reports its first request and its compactions.

@@ -5,9 +5,9 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// nearLimit is the share of the limit above which an epoch is no longer put off for its price,
-// because the next request might not fit and an estimate may be off by as much.
-const nearLimit = 0.95
+// nearLimit is the share of the limit above which an epoch is no longer put off for its price, because
+// an estimate may be off. Only the newest messages are estimated: the provider has counted the others.
+const nearLimit = 0.98
 
 // breakEvenReason is the reason of an epoch made once the cost of reading on had reached its price.
 const breakEvenReason = "break-even"
@@ -70,11 +70,13 @@ func isWarm(exchange *pipeline.View) bool {
 // isTooSoon reports whether an epoch of a prompt of size tokens above its target would free so little
 // that the next one would follow soon, because system prompt and tools take much of the window. Such a
 // prompt may grow until an epoch frees half of the target's share of the part that can change, but at
-// most to the target's share of that part. An epoch that can't reach its target isn't put off.
+// most to the bound for a warm cache. An epoch that can't reach its target, or would free too little even
+// at that bound, isn't put off.
 func isTooSoon(exchange *pipeline.View, size int) bool {
-	b := measure(exchange, size)
-	share := configOf(exchange).TargetUtilization * float64(b.limit-b.fixed)
-	return b.goal+b.worth <= b.high && float64(b.now) < min(float64(b.goal)+share/2, float64(b.fixed)+share)
+	b, config := measure(exchange, size), configOf(exchange)
+	most := config.most(float64(b.limit), float64(b.fixed))
+	share := config.TargetUtilization * float64(b.limit-b.fixed)
+	return b.goal <= b.high && float64(b.goal+b.worth) <= most && float64(b.now) < min(float64(b.goal)+share/2, most)
 }
 
 // reason returns the reason of an epoch made on the occasion.

@@ -50,14 +50,9 @@ func (s *selection) reset() error {
 	return nil
 }
 
-// raise compresses turns before the tail, those with the least worth per token first, until the
-// prompt has at most goal tokens. Before that, it cuts dispensable turns in the tail.
+// raise compresses turns before the tail and dispensable turns in it, those with the least worth per
+// token first, until the prompt has at most goal tokens.
 func (s *selection) raise(ctx context.Context, tail tail, goal int) error {
-	for i := 0; i < len(tail.cut) && s.total > goal; i++ {
-		if err := s.raiseTurn(s.history.turns[tail.cut[len(tail.cut)-1-i]], 1); err != nil {
-			return err
-		}
-	}
 	s.tail = tail.first
 	if s.total <= goal {
 		return nil
@@ -65,7 +60,7 @@ func (s *selection) raise(ctx context.Context, tail tail, goal int) error {
 	if err := s.weighTurns(); err != nil {
 		return err
 	}
-	moves := s.moves(tail.first)
+	moves := s.moves(tail)
 	skipped := s.goDeeper(moves, goal)
 	for i, move := range moves {
 		if s.total <= goal {

@@ -31,6 +31,7 @@ type fileFate struct {
 	isChanged  bool // in part
 	isReplaced bool // as a whole
 	reads      []extent
+	lastUse    int // tokens after its newest use; -1 before it is known
 }
 
 // shows reports whether a later message shows the lines of a read.
@@ -50,17 +51,22 @@ func (e extent) covers(other extent) bool {
 	return e.from <= other.from && e.to >= other.to && e.bytes >= other.bytes/2
 }
 
-// turn classifies the turn before those already seen.
-func (a *afterwards) turn(t *turn) holding {
-	var found holding
+// turn classifies the turn before those already seen. age is how many tokens follow it.
+func (a *afterwards) turn(t *turn, age int) holding {
+	found := holding{tokens: t.original, viewAge: age, changeAge: age}
 	calls := t.calls()
 	for i := range slices.Backward(calls) {
 		call := &calls[i]
 		if call.Result == nil {
 			continue
 		}
-		of := a.call(call)
-		found.changes = found.changes || of == changing
+		of, used := a.call(call), a.use(call, age)
+		switch of {
+		case changing:
+			found.changes, found.changeAge = true, min(found.changeAge, used)
+		case viewing, working:
+			found.viewAge = min(found.viewAge, used)
+		}
 		more := len(call.Result.Text) - keptCharacters
 		if more <= 0 {
 			continue
@@ -153,11 +159,25 @@ func (a *afterwards) read(call *ledger.Made) int {
 	return viewing
 }
 
+// use notes that a call uses its files, and returns how many tokens follow the newest use of any of
+// them.
+func (a *afterwards) use(call *ledger.Made, age int) int {
+	newest := age
+	for _, name := range slices.Concat(call.Reads, call.Writes) {
+		file := a.file(name)
+		if file.lastUse < 0 {
+			file.lastUse = age
+		}
+		newest = min(newest, file.lastUse)
+	}
+	return newest
+}
+
 func (a *afterwards) file(name string) *fileFate {
 	name = path.Clean(name)
 	file := a.files[name]
 	if file == nil {
-		file = &fileFate{}
+		file = &fileFate{lastUse: -1}
 		a.files[name] = file
 	}
 	return file

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -46,33 +47,28 @@ func (s *selection) weighTurns() error {
 	s.worths = make([]worth, len(s.history.turns))
 	later, age := newAfterwards(), 0
 	for _, t := range slices.Backward(s.history.turns) {
-		found := later.turn(t)
-		s.worths[t.index] = found.worth().at(float64(age) / float64(max(1, s.room)))
+		found := later.turn(t, age)
+		s.worths[t.index] = found.worth(age, float64(max(1, s.room)))
 		s.isSpare[t.index] = found.views+found.worked == 0
 		age += t.original
 	}
 	return nil
 }
 
-// at returns the worth of a turn at an age, as a multiple of the room of the conversation. The odds
-// that something is needed again fall as a power of its age: Anderson and Schooler, "Reflections of
-// the environment in memory", Psychological Science 2 (1991), 396–408.
-func (w worth) at(age float64) worth {
-	for i := range w {
-		w[i] /= 1 + age
-	}
-	return w
-}
-
-// moves returns the possible moves of the turns before end, those with the least worth first. A
-// turn goes down level by level.
-func (s *selection) moves(end int) []move {
+// moves returns the possible moves of the turns before a tail and of those in it that go to L1, those
+// with the least worth first. A turn goes down level by level.
+func (s *selection) moves(tail tail) []move {
 	var moves []move
-	for _, t := range s.history.turns[:end] {
+	for _, t := range s.history.turns[:tail.first] {
 		least := 0.0
 		for level := t.level + 1; level <= t.deepest; level++ {
 			least = max(least, s.worths[t.index][level-1])
 			moves = append(moves, move{t.index, level, least})
+		}
+	}
+	for _, index := range slices.Backward(tail.cut) {
+		if s.history.turns[index].level == 0 {
+			moves = append(moves, move{index, 1, s.worths[index][0]})
 		}
 	}
 	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(a.worth, b.worth) })
@@ -107,25 +103,51 @@ func (s *selection) goDeeper(moves []move, goal int) []bool {
 
 // holding is the content of a turn that decides its worth.
 type holding struct {
+	tokens  int  // of the turn
 	cut     int  // bytes of results that L1 would cut
 	stale   int  // of them, results that a later message replaces
 	views   int  // newest views of files
 	worked  int  // newest views of files that are changed later
 	changes bool // a call changes a file
+
+	viewAge   int // tokens after the newest use of the files in view
+	changeAge int // and of the files changed
 }
 
-func (h holding) worth() worth {
-	call := worthCall
+// worth returns the worth of a turn with an age in tokens, in a conversation with so much room. A file
+// is as old as its newest use.
+func (h holding) worth(age int, room float64) worth {
+	file := perToken(h.tokens)
+	call := worthCall / older(age, room)
 	if h.changes {
-		call = worthChange
+		call = worthChange * file / older(h.changeAge, room)
 	}
+	recorded := worthRecorded / older(age, room)
 	if h.cut == 0 {
-		return worth{call, call, worthRecorded}
+		return worth{call, call, recorded}
 	}
 	if float64(h.stale) >= staleShare*float64(h.cut) {
-		return worth{0, call, worthRecorded}
+		return worth{0, call, recorded}
 	}
-	rest := h.cut - h.stale - h.views - h.worked
-	result := worthResult*float64(rest) + worthView*float64(h.views) + worthView*worthWork*float64(h.worked)
-	return worth{result / float64(h.cut), call, worthRecorded}
+	rest, views := h.cut-h.stale-h.views-h.worked, float64(h.views)+worthWork*float64(h.worked)
+	result := (worthResult*float64(rest) + worthView*file*views) / float64(h.cut) / older(h.viewAge, room)
+	return worth{result, call, recorded}
+}
+
+// older returns the divisor of worth at an age in tokens. The odds that something is needed again fall
+// as a power of its age: Anderson and Schooler, "Reflections of the environment in memory",
+// Psychological Science 2 (1991), 396–408.
+func older(age int, room float64) float64 { return 1 + float64(age)/room }
+
+// The turn whose content of files has the worth of the table above, and the smallest that counts, in
+// o200k tokens.
+const (
+	usualTurn    = 1000
+	smallestTurn = 25
+)
+
+// perToken returns the factor for content of files in a turn of so many tokens. An edit replaces a few
+// lines, so each token of a large file is worth less.
+func perToken(tokens int) float64 {
+	return math.Sqrt(usualTurn / float64(max(smallestTurn, tokens)))
 }
