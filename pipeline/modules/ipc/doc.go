@@ -48,7 +48,7 @@
 //	request 19   │ L2: 14    ││L1││ L0 │
 //	request 32   │ L3: 10 ││ L2: 18       ││L1││ L0 │
 //	request 45   │ L3: 23         ││ L2: 18           ││L1││ L0 │
-//	request 58   │ L3: 36                  ││ L2: 18       ││L1││ L0 │
+//	request 58   │ L3: 36                  ││ L2: 19           ││ L0 │
 //	              oldest turn                             newest turns
 //
 // Request 19 has 6,055 tokens. Tokens of newer turns are worth more, and a record is worth more than

@@ -28,7 +28,7 @@ func Example() {
 	// request 19: epoch, 6055 → 1947 tokens, turns at L0 to L3: [4 1 14 0]
 	// request 32: epoch, 10189 → 1950 tokens, turns at L0 to L3: [3 1 18 10]
 	// request 45: epoch, 14323 → 1934 tokens, turns at L0 to L3: [3 1 18 23]
-	// request 58: epoch, 18457 → 1920 tokens, turns at L0 to L3: [3 1 18 36]
+	// request 58: epoch, 18457 → 1958 tokens, turns at L0 to L3: [3 0 19 36]
 }
 
 // workThrough runs the worked example and reports its first request and its compactions.

@@ -40,7 +40,9 @@ type lines struct {
 }
 
 func newLines(history *history, budget *budget) *lines {
-	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}, firsts: map[int][]int{}}
+	room := budget.goal - budget.fixed
+	most := max(int(blockShare*float64(room)), min(leastBlockTokens, room/4))
+	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, most), made: map[[2]int]lineOf{}, firsts: map[int][]int{}}
 }
 
 // lineOf is the line of a block, followed by the typed messages. It is cached by the turns of the

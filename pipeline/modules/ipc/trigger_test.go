@@ -404,7 +404,7 @@ func TestL3IsBounded(t *testing.T) {
 				text.WriteString(line + "\n")
 			}
 		}
-		if tokens := counter.Count(text.String()); tokens > bound || tokens < bound/8 {
+		if tokens := counter.Count(text.String()); tokens > bound || tokens < min(bound/8, 300) { // the window is small
 			t.Errorf("L3 has %d tokens, may have %d", tokens, bound)
 		}
 	}
