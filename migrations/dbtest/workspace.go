@@ -44,7 +44,7 @@ func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace tenants.Workspac
 		SELECT $1, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid,
 			at, md5('user' || n % 20)::uuid, 'colleague' || n % 20, CASE n % 4 WHEN 0 THEN 'key.created' ELSE 'session.exported' END, 'target ' || n
 		FROM (SELECT n, now() - n * interval '10 minutes' AS at FROM generate_series(1, $2::int) n) made`, workspace, exchanges/100)
-	run(t, owner, "SELECT fold_sums($1)", workspace) // as a job does every minute
+	run(t, owner, "SELECT fold_sums($1), fold_tag_sums($1)", workspace) // as a job does every minute
 	run(t, owner, "VACUUM ANALYZE")
 }
 

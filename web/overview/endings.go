@@ -73,7 +73,7 @@ func endingItem(ending tokens.Ending, sessions int, now time.Time) item {
 	if ending.On.Before(now) {
 		one.Dot, one.Title = "bad", title+" that ended on "+components.DayIn(ending.On, time.UTC)
 	}
-	one.Text = "Then its maker refuses requests for " + ending.Model + "."
+	one.Text = "From then on its maker refuses requests for " + ending.Model + "."
 	if ending.Successor != "" {
 		one.Text += " It recommends " + ending.Successor + "."
 	}

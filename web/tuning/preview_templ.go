@@ -709,7 +709,7 @@ func pictureView(drawn picture) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "</text></svg></div><div class=\"ends axis\" aria-hidden=\"true\"><span>oldest session</span><span>newest</span></div><p class=\"hint\">Each bar is a session: the share of the model’s window that its fullest prompt takes up.</p><p class=\"legend\"><span><span class=\"k l0\"></span>Left verbatim</span> <span><span class=\"k l1\"></span>Reaches L1, tool results cut</span> <span><span class=\"k l2\"></span>L2, first sentences</span> <span><span class=\"k l3\"></span>L3, outline of requests</span> <span><span class=\"k gap\"></span>Not sent</span></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "</text></svg></div><div class=\"ends axis\" aria-hidden=\"true\"><span>oldest session</span><span>newest</span></div><p class=\"hint\">Each bar is a session: the share of the model’s window that its fullest prompt takes up.</p><p class=\"legend\"><span><span class=\"k l0\"></span>Word for word</span> <span><span class=\"k l1\"></span>Reaches L1, tool results cut</span> <span><span class=\"k l2\"></span>L2, first sentences</span> <span><span class=\"k l3\"></span>L3, outline of requests</span> <span><span class=\"k gap\"></span>Not sent</span></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -61,13 +61,13 @@ func TestMainPagesLookRightInEveryState(t *testing.T) {
 	member.CheckFit("own session")
 
 	for _, seen := range browsertest.Looks() {
-		slow := browser.Open(t, browsertest.View{URL: product.URL, Theme: seen.Theme, Width: seen.Width, Cookies: owner.Cookies()})
 		for _, page := range mainPages(session) {
+			slow := browser.Open(t, browsertest.View{URL: product.URL, Theme: seen.Theme, Width: seen.Width, Cookies: owner.Cookies()})
 			slow.Go(page.path)
 			slow.Until(page.ready)
 			slow.Run(`window.fetch = () => new Promise(() => {})`)
 			slow.Run(`document.querySelector('a[href="/spend"], a[href="/more"]').click()`)
-			slow.Until(`document.querySelector('.htmx-request') !== null`)
+			slow.Run(`new Promise(done => { const look = () => document.querySelector('.htmx-request') ? done() : setTimeout(look, 20); look(); })`)
 			slow.Picture(fmt.Sprintf("slow %s %s %d", page.name, seen.Theme, seen.Width))
 		}
 	}
