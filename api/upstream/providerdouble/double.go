@@ -160,9 +160,11 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request, outside *Recorded
 		return
 	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
-	if r.Method == http.MethodPost && path == d.dialects[format].path {
-		call.generate(r.Context(), format)
-		return
+	for format, dialect := range d.dialects {
+		if r.Method == http.MethodPost && path == dialect.path {
+			call.generate(r.Context(), format)
+			return
+		}
 	}
 	switch r.Method + " " + path {
 	case "POST /v1/messages/count_tokens":

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -347,5 +348,17 @@ func TestMeasureIsWhatIsReported(t *testing.T) {
 	}
 	if _, err := server.Measure(providerdouble.Anthropic, askOnce("")); err == nil {
 		t.Error("a refused body has a measure")
+	}
+}
+
+// A client may send Anthropic's version with every request.
+func TestThePathDecidesTheFormat(t *testing.T) {
+	t.Parallel()
+
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"gpt-5.6-sol","input":"hi"}`))
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	answer := httptest.NewRecorder()
+	if providerdouble.NewHandler(providerdouble.Config{}).ServeHTTP(answer, request); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"object":"response"`) {
+		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
 }
