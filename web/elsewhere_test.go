@@ -36,7 +36,9 @@ func TestSharedLinkNamesOnlyWhereItMayBeOpened(t *testing.T) {
 	session, request := "/sessions/"+of.session, "/requests/"+of.request
 	leads("with the role billing", map[string]bool{session: false, request: true})
 	sql("UPDATE members SET role = $1 WHERE workspace_id = $2 AND user_id = $3", string(tenants.Viewer), of.Workspace.ID, person.User.ID)
-	leads("with the role viewer", map[string]bool{session: true, request: true})
+	leads("with the role viewer, who sees only their own", map[string]bool{session: false, request: false})
+	sql("UPDATE members SET role = $1 WHERE workspace_id = $2 AND user_id = $3", string(tenants.Admin), of.Workspace.ID, person.User.ID)
+	leads("with the role admin", map[string]bool{session: true, request: true})
 	sql("INSERT INTO suspensions (workspace_id, reason) VALUES ($1, 'sends spam')", of.Workspace.ID)
 	leads("while it is suspended", map[string]bool{session: false, request: false})
 }

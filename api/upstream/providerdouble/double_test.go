@@ -357,6 +357,8 @@ func TestThePathDecidesTheFormat(t *testing.T) {
 
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"gpt-5.6-sol","input":"hi"}`))
 	request.Header.Set("Anthropic-Version", "2023-06-01")
+	request.Header.Set("X-Api-Key", "sk-ant-test")
+	request.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
 	if providerdouble.NewHandler(providerdouble.Config{}).ServeHTTP(answer, request); answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"object":"response"`) {
 		t.Errorf("%d %s", answer.Code, answer.Body)
