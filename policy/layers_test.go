@@ -94,6 +94,7 @@ func layers() []layer {
 		{"pipeline/modules/semanticcache", append([]string{"pipeline/localcache", "pipeline/spans", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/batchdb", "pipeline/modules/patterns"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},
+		{"pipeline/modules/ipc", append([]string{"pipeline/modules/ipc/extract"}, ofModules...)},
 		{"pipeline/modules/...", ofModules},
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/spans", "pipeline/tokens", "pipeline/wire"}},
 

@@ -9,21 +9,21 @@
 //
 //	occasion   why one may be made now: occasion.go, breakeven.go
 //	held       why it would fail again: attempts.go
-//	measure    how large the prompt is, and how large it may become: measure.go
-//	read       the messages by turns: history.go, reading.go
-//	protect    messages that must stay unchanged: protect.go, protect_messages.go, protect_loop.go
-//	select     a level for each turn: select.go, worth.go, stale.go, tail.go
+//	measure    how large the prompt is, and how large it may become: plan.go
+//	read       the messages by turns: history.go
+//	protect    messages that must stay unchanged: protect.go
+//	select     a level for each turn: select.go, worth.go
 //	render     the messages that replace the turns at their levels: render.go
-//	descend    in chunks, if levels are not enough: descend.go, cut_middles.go
-//	lighten    without media, if the body has too many bytes: lighten.go, media.go
+//	descend    in chunks, if levels are not enough: descend.go
+//	lighten    without media, if the body has too many bytes: media.go
 //	predict    the cost and savings of the epoch: price.go
 //	commit     make originals and projection durable before either is used: ipc.go
 //
 // A turn is at one of four levels, and never goes back up:
 //
 //	L0  every byte
-//	L1  tool results are cut to their beginning, their verdict and their error: level1.go, excerpt.go
-//	L2  a few lines in a record shared with its neighbors, and typed messages word for word: level2.go, record.go, enrich.go
+//	L1  tool results are cut to their beginning, their verdict and their error: level1.go, extract
+//	L2  a few lines in a record shared with its neighbors, and typed messages word for word: record.go, enrich.go
 //	L3  an outline for a block of at most eight turns, and typed messages: level3.go, ledger.go
 //
 // The form of a turn at a level depends only on the originals of the request, the levels and the
@@ -81,14 +81,13 @@
 // Each step is taken only if the one before leaves the prompt above its target:
 //
 //  1. The unchanged tail shrinks along keepLastLadder, at last to one turn
-//     (tail.go).
+//     (select.go).
 //  2. Chunks (descend.go): within the newest turn the results of all groups of calls
 //     but the newest go to L1, which matters if a whole tool loop is one turn;
 //     then L3 grows coarser, its bound blockTokens halved down to 500 tokens, or a
 //     sixteenth of a small window.
-//  3. If the prompt would not even fit the window, it is truncated (descend.go,
-//     cut_middles.go) and a separate event reports it. First, one line replaces the folded
-//     form of the oldest turns, quarter by quarter. It names them, their place in the
+//  3. If the prompt would not even fit the window, it is truncated (descend.go)
+//     and a separate event reports it. First, one line replaces the folded form of the oldest turns, quarter by quarter. It names them, their place in the
 //     archive and a person's first request. If that alone is not enough, tool results
 //     that no level touches lose their middle instead, the largest first; or both
 //     apply. Turns are left out only if that makes the prompt fit.
@@ -98,12 +97,12 @@
 // The message that a person typed last is never cut, and neither are system prompts. A call
 // without its result stays unchanged.
 //
-// A prompt also has a budget of bytes (lighten.go): media above it become placeholders, the
+// A prompt also has a budget of bytes (media.go): media above it become placeholders, the
 // oldest first and down to half of the budget, in an epoch of the same kind. Text is cut for
 // that only if media are not the cause.
 //
 // # Besides the epochs
 //
-// Plan plans the epoch of a quiet lane ahead (ahead.go), and Notes returns a history at L2 and L3 as
-// text, for a client that asks for a summary (notes.go).
+// Plan plans the epoch of a quiet lane ahead (occasion.go), and Notes returns a history at L2 and L3 as
+// text, for a client that asks for a summary (summary.go).
 package ipc

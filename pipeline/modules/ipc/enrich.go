@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/excerpts"
 	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/modules/ipc/extract"
 )
 
 // The limits, in characters, of the additions to a turn's first sentences and calls at L2.
@@ -38,7 +40,7 @@ type name struct {
 // enricher adds important content to the record of a turn: the sentences that hold a directive, a
 // decision, an error or a name that later turns use, and such names of calls and results.
 type enricher struct {
-	*uses
+	*extract.Uses
 
 	turn   int
 	end    int // of its band
@@ -69,12 +71,12 @@ func (e *enricher) enrich() {
 // isUsed reports whether a later turn uses a name in the text of a call. It looks for the name of a
 // file both relative to the base and in full.
 func (e *enricher) isUsed(text string) bool {
-	for found := (names{text: text}); found.scan(); {
-		use := e.of(found.hash)
+	for found := (extract.Names{Text: text}); found.Scan(); {
+		use := e.Of(found.Hash)
 		if use == nil && e.base != "" {
-			use = e.of(e.base.hashBelow(text[found.from:found.to]))
+			use = e.Of(e.base.hashBelow(text[found.From:found.To]))
 		}
-		if use != nil && use.last > e.turn {
+		if use != nil && use.Last > e.turn {
 			return true
 		}
 	}
@@ -83,15 +85,15 @@ func (e *enricher) isUsed(text string) bool {
 
 // show notes the names that the record already shows.
 func (e *enricher) show(text string) {
-	for found := (names{text: text, among: e.uses}); found.scan(); {
-		e.note(found.hash, text[found.from:found.to])
+	for found := (extract.Names{Text: text, Among: e.Uses}); found.Scan(); {
+		e.note(found.Hash, text[found.From:found.To])
 	}
 }
 
 // showBelow notes the names of files below the base that the record shows relative to it.
 func (e *enricher) showBelow(text string) {
-	for found := (names{text: text}); found.scan(); {
-		if one := text[found.from:found.to]; one[0] != '/' {
+	for found := (extract.Names{Text: text}); found.Scan(); {
+		if one := text[found.From:found.To]; one[0] != '/' {
 			e.note(e.base.hashBelow(one), one)
 		}
 	}
@@ -99,10 +101,10 @@ func (e *enricher) showBelow(text string) {
 
 // note notes a name that the record has.
 func (e *enricher) note(hash uint64, text string) {
-	if use := e.of(hash); use != nil && use.shown != e.end {
-		use.shown = e.end
-		if use.before < e.end {
-			e.record.names = append(e.record.names, name{text, use.last, use.turns})
+	if use := e.Of(hash); use != nil && use.Shown != e.end {
+		use.Shown = e.end
+		if use.Before < e.end {
+			e.record.names = append(e.record.names, name{text, use.Last, use.Turns})
 		}
 	}
 }
@@ -111,8 +113,8 @@ func (e *enricher) note(hash uint64, text string) {
 // this band, nor one of a later band. A later band has the name if one of its turns uses it and
 // another turn uses it after the band.
 func (e *enricher) isWanted(hash uint64) bool {
-	use := e.of(hash)
-	return use != nil && use.last > e.turn && use.before < e.end && use.shown != e.end
+	use := e.Of(hash)
+	return use != nil && use.Last > e.turn && use.Before < e.end && use.Shown != e.end
 }
 
 // candidate is a sentence that may be kept.
@@ -128,7 +130,7 @@ func (e *enricher) addSentences() {
 	for _, source := range e.record.texts {
 		text := conversation.WithoutReminders(excerpts.Bytes(source.text, longestText))
 		for len(text) > 0 {
-			end := sentenceEnd(text)
+			end := extract.SentenceEnd(text)
 			one := strings.TrimSpace(text[:end])
 			text = text[end:]
 			if worth := e.worth(source.role, one); worth > 0 {
@@ -140,7 +142,7 @@ func (e *enricher) addSentences() {
 	left := sentencesCharacters
 	kept := all[:0]
 	for _, one := range all {
-		one.text = shorten(one.text, saidCharacters)
+		one.text = extract.Shorten(one.text, saidCharacters)
 		if size := utf8.RuneCountInString(one.text); size <= left {
 			left -= size
 			kept = append(kept, one)
@@ -168,8 +170,8 @@ func (e *enricher) worth(role conversation.Role, sentence string) int {
 		worth = worthError
 	}
 	count := 0
-	for found := (names{text: sentence, among: e.uses}); count < mostNames && found.scan(); {
-		if e.isWanted(found.hash) {
+	for found := (extract.Names{Text: sentence, Among: e.Uses}); count < mostNames && found.Scan(); {
+		if e.isWanted(found.Hash) {
 			count++
 		}
 	}
@@ -195,13 +197,13 @@ func (e *enricher) addNames() {
 	}
 	var all []mention
 	for _, source := range slices.Concat(e.record.texts, e.record.details) {
-		for found := (names{text: source.text, escaped: source.json, among: e.uses}); found.scan(); {
-			use := e.of(found.hash)
-			if use == nil || use.found == e.turn || !e.isWanted(found.hash) {
+		for found := (extract.Names{Text: source.text, Escaped: source.json, Among: e.Uses}); found.Scan(); {
+			use := e.Of(found.Hash)
+			if use == nil || use.Found == e.turn || !e.isWanted(found.Hash) {
 				continue
 			}
-			use.found = e.turn
-			all = append(all, mention{name{e.base.below(source.text[found.from:found.to]), use.last, use.turns}, source.line})
+			use.Found = e.turn
+			all = append(all, mention{name{e.base.below(source.text[found.From:found.To]), use.Last, use.Turns}, source.line})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b mention) int {
@@ -225,7 +227,77 @@ func (e *enricher) addNames() {
 
 // enrich completes the record of a turn; end is the end of its band.
 func (r *records) enrich(t *turn, end int) {
-	adding := enricher{uses: r.uses, turn: t.index, end: end, record: t.record, base: r.base}
+	adding := enricher{Uses: r.uses, turn: t.index, end: end, record: t.record, base: r.base}
 	adding.enrich()
 	t.record.texts, t.record.details = nil, nil
+}
+
+// leastBelow is how many bytes a base must save before a record names it.
+const leastBelow = 200
+
+// base is the directory that contains most paths in the calls of a conversation. Records name it
+// once and write paths below it relative to it. If it is "", they write all paths in full.
+type base string
+
+// baseOf returns the base of turns that have been read. It depends on the originals alone.
+func baseOf(turns []*turn) base {
+	uses := map[string]int{}
+	for _, t := range turns {
+		calls := t.calls()
+		for i := range calls {
+			for _, names := range [][]string{calls[i].Reads, calls[i].Writes, calls[i].Deletes} {
+				for _, name := range names {
+					for dir := path.Dir(path.Clean(name)); path.IsAbs(dir) && dir != "/"; dir = path.Dir(dir) {
+						uses[dir]++
+					}
+				}
+			}
+		}
+	}
+	best, most := "", leastBelow
+	for dir, count := range uses {
+		if saved := count * len(dir); saved > most || saved == most && dir < best {
+			best, most = dir, saved
+		}
+	}
+	return base(best)
+}
+
+// below returns a text with the paths below the base made relative to it.
+func (b base) below(text string) string {
+	if b == "" || !strings.Contains(text, string(b)) {
+		return text
+	}
+	text = strings.ReplaceAll(text, "cd "+string(b)+" && ", "")
+	var short strings.Builder
+	for {
+		at := strings.Index(text, string(b))
+		if at < 0 {
+			short.WriteString(text)
+			return short.String()
+		}
+		end := at + len(b)
+		isStart := at == 0 || extract.KindOf[text[at-1]] == 0
+		switch {
+		case isStart && end+1 < len(text) && text[end] == '/' && extract.KindOf[text[end+1]] != 0:
+			short.WriteString(text[:at])
+			end++
+		default:
+			short.WriteString(text[:end])
+		}
+		text = text[end:]
+	}
+}
+
+// hashBelow returns the hash of the path that a name is below the base.
+func (b base) hashBelow(name string) uint64 {
+	return extract.HashOn(extract.HashOn(extract.HashOf(string(b)), "/"), name)
+}
+
+// told returns the sentence that explains relative paths in a record, or "" without a base.
+func (b base) told() string {
+	if b == "" {
+		return ""
+	}
+	return "Paths below " + string(b) + " are written without it.\n"
 }

@@ -7,11 +7,9 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/modules/ipc/extract"
 	"palimpsest/pipeline/session"
 )
-
-// keptCharacters is how much of a tool result L1 keeps.
-const keptCharacters = 200
 
 // surelySmaller is how many bytes shorter a text must be so that it surely has fewer tokens,
 // without counting them.
@@ -112,24 +110,24 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 	return message, c.history.count(message)
 }
 
-// cutResult returns a tool result as L1 renders it: keptCharacters of it and its full length.
+// cutResult returns a tool result as L1 renders it: KeptCharacters of it and its full length.
 func cutResult(index int, block *conversation.Block, masked bool) string {
 	media := describe(index, block.Media)
 	length := utf8.RuneCountInString(block.Text)
 	if said, _ := ledger.Rejection(block); said != "" {
-		return joinNonEmpty("\n", withoutMiddle(block.Text, typedLengths[0], index), media) // a person's words
+		return extract.JoinNonEmpty("\n", withoutMiddle(block.Text, typedLengths[0], index), media) // a person's words
 	}
 	if masked {
-		text := fmt.Sprintf("[TOOL OUTPUT ARCHIVED] %s characters as %s", thousands(length), archived(index))
-		return joinNonEmpty("\n", text, media)
+		text := fmt.Sprintf("[TOOL OUTPUT ARCHIVED] %s characters as %s", extract.Thousands(length), extract.Archived(index))
+		return extract.JoinNonEmpty("\n", text, media)
 	}
-	if length <= keptCharacters {
-		return joinNonEmpty("\n", block.Text, media)
+	if length <= extract.KeptCharacters {
+		return extract.JoinNonEmpty("\n", block.Text, media)
 	}
-	kept := excerptOf(block.Text)
-	rest := length - utf8.RuneCountInString(kept.head) - utf8.RuneCountInString(kept.middle) - utf8.RuneCountInString(kept.tail)
-	text := fmt.Sprintf("%s [%s of %s characters archived as %s]", kept, thousands(rest), thousands(length), archived(index))
-	return joinNonEmpty("\n", text, media)
+	kept := extract.ExcerptOf(block.Text)
+	rest := length - utf8.RuneCountInString(kept.Head) - utf8.RuneCountInString(kept.Middle) - utf8.RuneCountInString(kept.Tail)
+	text := fmt.Sprintf("%s [%s of %s characters archived as %s]", kept, extract.Thousands(rest), extract.Thousands(length), extract.Archived(index))
+	return extract.JoinNonEmpty("\n", text, media)
 }
 
 // smaller reports whether a tool result has fewer tokens as text.

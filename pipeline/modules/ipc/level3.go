@@ -3,6 +3,7 @@ package ipc
 import (
 	"cmp"
 	"fmt"
+	"palimpsest/pipeline/modules/ipc/extract"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func typedOf(spans []*span) string {
 		for i := range span.record.lines {
 			if line := &span.record.lines[i]; line.typed != "" && line.index >= span.record.typed.from {
 				text.WriteByte('\n')
-				text.WriteString(archived(line.index) + " " + line.text + " " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
+				text.WriteString(extract.Archived(line.index) + " " + line.text + " " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
 			}
 		}
 	}
@@ -99,17 +100,17 @@ func outlineOf(spans []*span, typed string) string {
 		results = append(results, record.results...)
 	}
 	if said != "" {
-		said = assistant + shorten(said, saidInBlock)
+		said = assistant + extract.Shorten(said, saidInBlock)
 	}
 	checks, open := endings(results)
-	fields := joinNonEmpty("\n", said, listed("Changed: ", changed), listed("Read: ", read), checks, open)
-	fields = joinNonEmpty("\n", fields, namesOf(spans, fields+typed))
-	return joinNonEmpty("\n", fmt.Sprintf("[%s, %s–%s]", turnRange(first.turn, last.turn), archived(first.From), archived(last.To-1))+typed, fields)
+	fields := extract.JoinNonEmpty("\n", said, listed("Changed: ", changed), listed("Read: ", read), checks, open)
+	fields = extract.JoinNonEmpty("\n", fields, namesOf(spans, fields+typed))
+	return extract.JoinNonEmpty("\n", fmt.Sprintf("[%s, %s–%s]", turnRange(first.turn, last.turn), extract.Archived(first.From), extract.Archived(last.To-1))+typed, fields)
 }
 
 // newResult returns the outcome of a call for an outline.
 func newResult(tool, argument, outcome string, failed bool) result {
-	return result{tool + "(" + shorten(argument, subjectInBlock) + ")", shorten(outcome, resultInBlock), failed}
+	return result{tool + "(" + extract.Shorten(argument, subjectInBlock) + ")", extract.Shorten(outcome, resultInBlock), failed}
 }
 
 // endings returns the newest results of checks that passed, and of calls that have failed since they
@@ -154,7 +155,7 @@ func namesOf(spans []*span, line string) string {
 	var kept []string
 	left := namesInBlock
 	for _, name := range all {
-		if left < shortestName+2 {
+		if left < extract.ShortestName+2 {
 			break
 		}
 		size := utf8.RuneCountInString(name.text) + 2

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/modules/ipc/extract"
 )
 
 // The limits of each item at L2, in characters.
@@ -102,12 +103,12 @@ func (r *record) addUser(index int, message conversation.Message) {
 		}
 	}
 	typed := typedIn(&message)
-	asked, _ := sentence(typed, askedCharacters)
+	asked, _ := extract.Sentence(typed, askedCharacters)
 	if r.asked == "" && !strings.HasPrefix(asked, "[Request interrupted") {
 		r.asked = asked
 	}
 	if typed != "" || len(media) > 0 {
-		r.lines = append(r.lines, line{index: index, text: joinNonEmpty(" ", "User:", strings.Join(media, " ")), typed: typed})
+		r.lines = append(r.lines, line{index: index, text: extract.JoinNonEmpty(" ", "User:", strings.Join(media, " ")), typed: typed})
 	}
 }
 
@@ -121,7 +122,7 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 		case conversation.Text:
 			more := conversation.WithoutHeader(block.Text)
 			if said == "" {
-				said, more = sentence(more, saidCharacters)
+				said, more = extract.Sentence(more, saidCharacters)
 			}
 			rest = append(rest, more)
 		case conversation.Media:
@@ -153,12 +154,12 @@ func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	case isRejected:
 		outcome = "rejected by the user"
 	case masked && (call.HasFailed || call.Command != ""):
-		outcome = joinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // it would be quoted otherwise
+		outcome = extract.JoinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // it would be quoted otherwise
 	case masked:
 	case call.HasFailed:
-		outcome = joinNonEmpty(": ", outcome, failureOf(result.Text))
+		outcome = extract.JoinNonEmpty(": ", outcome, failureOf(result.Text))
 	case call.Command != "":
-		outcome = shorten(result.Text[verdictAt(result.Text):], verdictCharacters)
+		outcome = extract.Shorten(result.Text[extract.VerdictAt(result.Text):], verdictCharacters)
 	}
 	if !call.HasFailed {
 		for _, name := range slices.Concat(call.Writes, call.Deletes) {
@@ -173,15 +174,15 @@ func (r *record) addCall(call *ledger.Made, base base, masked bool) {
 	if result != nil && !masked {
 		r.details = append(r.details, source{line: len(r.lines), role: conversation.Tool, text: result.Text})
 	}
-	argument := shorten(base.below(call.Argument), argumentCharacters)
+	argument := extract.Shorten(base.below(call.Argument), argumentCharacters)
 	if len(call.Writes) > 0 && call.Command == "" {
-		argument = joinNonEmpty(", ", shorten(base.below(strings.Join(call.Writes, " ")), argumentCharacters), changeOf(call.Block.Text))
+		argument = extract.JoinNonEmpty(", ", extract.Shorten(base.below(strings.Join(call.Writes, " ")), argumentCharacters), extract.ChangeOf(call.Block.Text))
 	}
 	if outcome != "" && !isRejected {
 		r.results = append(r.results, newResult(call.Tool, argument, outcome, call.HasFailed))
 	}
 	r.lines = append(r.lines, line{
-		index: call.Message, text: joinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true, isLook: outcome == "" && call.Looks(),
+		index: call.Message, text: extract.JoinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true, isLook: outcome == "" && call.Looks(),
 	})
 	if said != "" {
 		r.lines = append(r.lines, line{index: call.Answered, text: "Said with it:", typed: said})
@@ -223,12 +224,12 @@ func (r *records) comesAgain(call *ledger.Made, turn int) bool {
 // failureOf returns a failed result in one line: its beginning, and the error's line if that comes
 // further down.
 func failureOf(text string) string {
-	at := errorIn(text, len(text))
+	at := extract.ErrorIn(text, len(text))
 	if at < failureCharacters {
-		return shorten(text, failureCharacters)
+		return extract.Shorten(text, failureCharacters)
 	}
 	line, _, _ := strings.Cut(text[at:], "\n")
-	return joinNonEmpty(" ", shorten(text[:at], failureCharacters/4), shorten(line, failureCharacters*3/4))
+	return extract.JoinNonEmpty(" ", extract.Shorten(text[:at], failureCharacters/4), extract.Shorten(line, failureCharacters*3/4))
 }
 
 // entry returns the turn's text at L2: a line for each text and call, with the index of its
@@ -277,7 +278,7 @@ func (r *record) answer() string {
 
 // writeAt writes the line with the index of its message.
 func (l *line) writeAt(text *strings.Builder, longest int) {
-	text.WriteString(archived(l.index))
+	text.WriteString(extract.Archived(l.index))
 	text.WriteByte(' ')
 	l.write(text, longest)
 	text.WriteByte('\n')
@@ -299,4 +300,97 @@ func (l *line) write(text *strings.Builder, longest int) {
 		}
 		text.WriteString(name)
 	}
+}
+
+// records renders turns at L2, and collects the data for L3.
+type records struct {
+	history    *history
+	protection *protection
+	uses       *extract.Uses // nil until computed
+	typed      typedBound
+	base       base
+	again      map[string]int // the newest turn that makes a call or touches a file
+	isAlone    bool           // no frame precedes the records
+}
+
+// note renders the turn at L2 and collects its data for L3.
+func (r *records) note(t *turn) error {
+	if err := r.noteBand(t); err != nil {
+		return err
+	}
+	if err := r.keep(t); err != nil {
+		return err
+	}
+	return r.weighRecord(t)
+}
+
+// bandTurns is how many adjacent turns get their records at once.
+const bandTurns = 96
+
+// noteBand makes the records of a turn and its neighbors that may go to L2, the newest first,
+// because an older one goes deeper sooner and need not repeat what a newer one has.
+func (r *records) noteBand(t *turn) error {
+	if t.record != nil {
+		return nil
+	}
+	if err := r.findUses(); err != nil {
+		return err
+	}
+	first := t.index - t.index%bandTurns
+	end := min(first+bandTurns, len(r.history.turns))
+	var band []*turn
+	for _, neighbor := range r.history.turns[first:end] {
+		if neighbor.deepest >= 2 || neighbor == t {
+			band = append(band, neighbor)
+		}
+	}
+	if err := r.history.each(band, r.newRecord); err != nil {
+		return err
+	}
+	for _, neighbor := range slices.Backward(band) {
+		r.enrich(neighbor, end)
+	}
+	return r.history.each(band, r.weighRecord)
+}
+
+// findUses finds out which turns use which names.
+func (r *records) findUses() error {
+	if r.uses != nil {
+		return nil
+	}
+	used := make([][]extract.HashedName, len(r.history.turns))
+	err := r.history.each(r.history.turns, func(t *turn) error {
+		err := r.history.read(t)
+		if err == nil {
+			used[t.index] = t.names()
+			t.calls()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.typed = r.boundTyped()
+	if !r.isAlone {
+		r.base, r.again = baseOf(r.history.turns), newestCalls(r.history.turns)
+	}
+	r.uses = extract.NewUses()
+	for i := range used {
+		r.uses.Add(i, used[i])
+	}
+	if order := r.history.exchange.Lane.Order; order != nil {
+		r.uses.Add(len(r.history.turns), extract.AppendNames(nil, order.Instructions, false)) // names in it count as used
+	}
+	return nil
+}
+
+// weighRecord counts the tokens of the turn at L2.
+func (r *records) weighRecord(t *turn) error {
+	if t.record.typed != r.typed {
+		t.record.typed, t.record.noted, t.record.size = r.typed, "", 0
+	}
+	if t.record.size == 0 {
+		t.record.size = r.history.countText(t.record.entry())
+	}
+	return nil
 }

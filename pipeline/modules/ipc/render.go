@@ -214,3 +214,81 @@ func (r *renderer) foldShallow(parts *parts, run []*span) error {
 	}
 	return nil
 }
+
+// opened moves the records that follow the loop's opener before it.
+func (r *renderer) opened(all parts) parts {
+	if r.protection.loop < 0 {
+		return all
+	}
+	t := r.history.turns[r.protection.loop]
+	all = r.split(r.split(all, t.verbatim), t.To)
+	front := session.Part{From: t.verbatim, To: t.To, Level: t.level, Raw: json.RawMessage{}}
+	for i := range all {
+		if part := &all[i]; part.From >= t.To && part.Level >= 2 && len(part.Raw) > 0 {
+			front.Join(part.Raw, part.Messages, part.Tokens)
+			part.Raw, part.Messages, part.Tokens = json.RawMessage{}, 0, 0
+		}
+	}
+	if front.Messages == 0 {
+		return all
+	}
+	var moved parts
+	for _, part := range all {
+		if part.From < t.verbatim || part.To > t.To {
+			moved.add(part)
+			continue
+		}
+		for i := part.From; part.Raw == nil && i < part.To; i++ {
+			front.Join(r.history.exchange.UnmarkedWithInserts(i), 1, r.history.originals(i, i+1))
+		}
+		if part.Raw != nil {
+			front.Join(part.Raw, part.Messages, part.Tokens)
+		}
+		if part.To == t.To {
+			moved.add(front)
+		}
+	}
+	return moved
+}
+
+// split splits the parts at a message, so that no part of the client's own bytes spans it.
+func (r *renderer) split(all parts, at int) parts {
+	for i, part := range all {
+		if part.Raw != nil || part.From >= at || part.To <= at {
+			continue
+		}
+		before, after := r.history.untouched(part.From, at, part.Level), r.history.untouched(at, part.To, part.Level)
+		return append(append(append(parts{}, all[:i]...), before, after), all[i+1:]...)
+	}
+	return all
+}
+
+// parts are a projection's parts in order.
+type parts []session.Part
+
+// add appends parts. It merges a part of the client's own bytes into the previous part if that one
+// precedes it directly at the same level.
+func (p *parts) add(more ...session.Part) {
+	for _, part := range more {
+		if part.From == part.To {
+			continue
+		}
+		if n := len(*p); n > 0 && part.Raw == nil {
+			if last := &(*p)[n-1]; last.Raw == nil && last.Level == part.Level {
+				last.To, last.Tokens, last.Messages = part.To, last.Tokens+part.Tokens, last.Messages+part.Messages
+				continue
+			}
+		}
+		*p = append(*p, part)
+	}
+}
+
+// endWithSystem reports whether the last message so far is a system message within the
+// conversation, which an answer must follow.
+func (p *parts) endWithSystem(digests []conversation.Digest) bool {
+	if len(*p) == 0 {
+		return false
+	}
+	last := (*p)[len(*p)-1]
+	return last.Raw == nil && last.To > conversation.Lead(digests) && digests[last.To-1].Role == conversation.System
+}

@@ -2,7 +2,12 @@ package ipc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/modules/ipc/extract"
+	"palimpsest/pipeline/session"
 )
 
 // span is the folded part of a turn at L2 or L3.
@@ -57,7 +62,7 @@ func (r *renderer) recordText(run []*span, block int, answers bool) string {
 				text.WriteString(line.text + "\n")
 			}
 		} else {
-			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), archived(run[0].From), archived(run[n-1].To-1))
+			fmt.Fprintf(&text, "[%s, %s–%s]\n", turnRange(run[0].turn, run[n-1].turn), extract.Archived(run[0].From), extract.Archived(run[n-1].To-1))
 			for i, span := range run[:n] {
 				if i > 0 && span.record.isRequest() {
 					text.WriteByte('\n')
@@ -100,11 +105,63 @@ func sizeOf(run []*span) int {
 func droppedLine(spans []*span) string {
 	first, last := spans[0], spans[len(spans)-1]
 	line := fmt.Sprintf("[%s left out: %s messages, archived as %s to %s]",
-		turnRange(first.turn, last.turn), thousands(last.To-first.From), archived(first.From), archived(last.To-1))
+		turnRange(first.turn, last.turn), extract.Thousands(last.To-first.From), extract.Archived(first.From), extract.Archived(last.To-1))
 	for _, span := range spans {
 		if span.record.asked != "" {
 			return line + " The user asked first: " + span.record.asked
 		}
 	}
 	return line
+}
+
+// leastSaved is the minimum of o200k tokens that a message must still save after it names the
+// archive, so that an epoch does not spend the space it has freed.
+const leastSaved = 16
+
+// frame returns the opening of the message that replaces turns at L2 and L3. The name of the
+// archive changes with each epoch, as does the text after it.
+func (r *renderer) frame() string {
+	return fmt.Sprintf(`[AUTO CONTEXT COMPRESSION]
+This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of archive %[1]s. For a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; else read the file or run the command again, or ask for it. A call without an outcome succeeded.
+%[2]s`, r.archive, r.forms.records.base.told())
+}
+
+// nameArchive has the newest placeholder of a projection name the archive if no frame does. The
+// newest one, because all bytes before it stay the same when the next epoch shortens later ones. A
+// message that would save too little with the name is left without it.
+func (r *renderer) nameArchive(parts parts) {
+	if r.isNamed {
+		return
+	}
+	for i := range slices.Backward(parts) {
+		if parts[i].Raw != nil && r.history.nameIn(&parts[i], r.archive) {
+			return
+		}
+	}
+}
+
+// nameIn puts the archive's name into the placeholder in a part of one message, and reports whether
+// it did.
+func (h *history) nameIn(part *session.Part, name archive.Name) bool {
+	message, err := h.exchange.Conversation.Read(part.Raw)
+	if err != nil {
+		return false
+	}
+	plain := " as " + extract.Archived(part.From)
+	for i := range slices.Backward(message.Blocks) {
+		text := message.Blocks[i].Text
+		end := strings.LastIndex(text, plain) + len(plain)
+		if end < len(plain) || end < len(text) && text[end] != ']' && text[end] != '\n' {
+			continue
+		}
+		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, extract.Archived(part.From), text[end:]))
+		named, err := h.encoded(part.From, message, h.count(message))
+		if err != nil || named.Tokens > h.digests[part.From].Tokens-leastSaved {
+			return false
+		}
+		named.Level = part.Level
+		*part = named
+		return true
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-package ipc
+package extract
 
 import (
 	"strings"
@@ -23,14 +23,15 @@ const (
 	isGlue   = isSlash | isDot | isDash
 )
 
+// Bounds of a name, in bytes.
 const (
-	shortestName = 3
-	longestName  = 120
+	ShortestName = 3
+	LongestName  = 120
 )
 
-// kindOf is the kind of each byte; 0 ends a name. The bytes of two-byte letters of
+// KindOf is the kind of each byte; 0 ends a name. The bytes of two-byte letters of
 // European scripts count as small letters.
-var kindOf = func() (kinds [256]uint8) {
+var KindOf = func() (kinds [256]uint8) {
 	for b := range kinds {
 		switch {
 		case b >= 'a' && b <= 'z', b >= 0x80 && b <= 0xbf, b >= 0xc3 && b <= 0xd4:
@@ -45,38 +46,38 @@ var kindOf = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// names reads the names of a text one after the other.
-type names struct {
-	text    string
-	escaped bool  // the text is JSON: escape sequences do not belong to names
-	among   *uses // only names that it may contain; nil means all
+// Names reads the names of a text one after the other.
+type Names struct {
+	Text    string
+	Escaped bool  // the text is JSON: escape sequences do not belong to names
+	Among   *Uses // only names that it may contain; nil means all
 
-	from, to int // the last name found
-	hash     uint64
+	From, To int // the last name found
+	Hash     uint64
 	next     int // where to go on
 	hasPart  bool
 }
 
-// scan finds the next name and reports whether there is one. A path is followed by its last
+// Scan finds the next name and reports whether there is one. A path is followed by its last
 // element, a dotted name by its last part.
-func (n *names) scan() bool {
+func (n *Names) Scan() bool {
 	for {
 		if n.hasPart {
 			n.hasPart = false
-			n.from = lastPart(n.text, n.from, n.to)
+			n.From = lastPart(n.Text, n.From, n.To)
 			if n.isOne() {
 				return true
 			}
 		}
-		if n.next >= len(n.text) {
+		if n.next >= len(n.Text) {
 			return false
 		}
 		from, to, found := n.run()
-		if to-from < shortestName || found == isLower || found == isUpper|isLower || n.escaped && isMember(n.text, from, to) {
+		if to-from < ShortestName || found == isLower || found == isUpper|isLower || n.Escaped && isMember(n.Text, from, to) {
 			continue
 		}
-		n.from, n.to = trim(n.text, from, to)
-		n.hasPart = found&(isSlash|isDot) != 0 && lastPart(n.text, n.from, n.to) > n.from
+		n.From, n.To = trim(n.Text, from, to)
+		n.hasPart = found&(isSlash|isDot) != 0 && lastPart(n.Text, n.From, n.To) > n.From
 		if n.isOne() {
 			return true
 		}
@@ -84,33 +85,33 @@ func (n *names) scan() bool {
 }
 
 // isOne reports whether the run that was found is a name, and computes its hash.
-func (n *names) isOne() bool {
-	text := n.text[n.from:n.to]
-	if len(text) < shortestName || len(text) > longestName || n.among != nil && !n.among.has(shapeOf(text)) || !isName(text) {
+func (n *Names) isOne() bool {
+	text := n.Text[n.From:n.To]
+	if len(text) < ShortestName || len(text) > LongestName || n.Among != nil && !n.Among.Has(ShapeOf(text)) || !isName(text) {
 		return false
 	}
-	n.hash = hashOf(text)
+	n.Hash = HashOf(text)
 	return true
 }
 
-// shapeOf is a fast fingerprint of most names: length, first and last byte.
-func shapeOf(text string) uint16 {
+// ShapeOf is a fast fingerprint of most names: length, first and last byte.
+func ShapeOf(text string) uint16 {
 	return uint16(len(text))*2657 + uint16(text[0])*131 + uint16(text[len(text)-1])*17 //nolint:gosec // it may wrap around
 }
 
 // run finds the next run of bytes that may be a name and isn't a plain word.
-func (n *names) run() (from, to int, found uint8) {
-	text, i := n.text, n.next
+func (n *Names) run() (from, to int, found uint8) {
+	text, i := n.Text, n.next
 	for i < len(text) {
 		i = n.skip(i)
 		from = i
-		if i < len(text) && kindOf[text[i]] == isUpper {
+		if i < len(text) && KindOf[text[i]] == isUpper {
 			i++
 		}
-		for i < len(text) && kindOf[text[i]] == isLower {
+		for i < len(text) && KindOf[text[i]] == isLower {
 			i++
 		}
-		if i < len(text) && (kindOf[text[i]] != 0 || text[i] == ':') {
+		if i < len(text) && (KindOf[text[i]] != 0 || text[i] == ':') {
 			i, found = n.rest(from)
 			n.next = i
 			return from, i, found
@@ -121,11 +122,11 @@ func (n *names) run() (from, to int, found uint8) {
 }
 
 // skip returns the position of the next byte that can begin a name.
-func (n *names) skip(i int) int {
-	text := n.text
-	for i < len(text) && kindOf[text[i]]&^isDash == 0 {
+func (n *Names) skip(i int) int {
+	text := n.Text
+	for i < len(text) && KindOf[text[i]]&^isDash == 0 {
 		switch {
-		case text[i] == '\\' && n.escaped && i+1 < len(text) && text[i+1] < utf8.RuneSelf:
+		case text[i] == '\\' && n.Escaped && i+1 < len(text) && text[i+1] < utf8.RuneSelf:
 			i += 2
 		case text[i] < utf8.RuneSelf:
 			i++
@@ -139,10 +140,10 @@ func (n *names) skip(i int) int {
 }
 
 // rest returns the end of the run that begins at i, and the kinds of its bytes.
-func (n *names) rest(i int) (end int, found uint8) {
-	text, last := n.text, uint8(0)
+func (n *Names) rest(i int) (end int, found uint8) {
+	text, last := n.Text, uint8(0)
 	for ; i < len(text); i++ {
-		kind := kindOf[text[i]]
+		kind := KindOf[text[i]]
 		if kind == 0 {
 			if text[i] != ':' || i+2 >= len(text) || text[i+1] != '/' || text[i+2] != '/' {
 				break
@@ -169,11 +170,11 @@ func isMember(text string, from, to int) bool {
 
 // trim removes bytes at the ends of a run that don't belong to a name.
 func trim(text string, from, to int) (int, int) {
-	for to > from && kindOf[text[to-1]]&isGlue != 0 {
+	for to > from && KindOf[text[to-1]]&isGlue != 0 {
 		to--
 	}
 	for from < to && (text[from] == '.' || text[from] == '-' || text[from] == '@') {
-		if text[from] == '.' && from+1 < to && kindOf[text[from+1]]&isLetter != 0 {
+		if text[from] == '.' && from+1 < to && KindOf[text[from+1]]&isLetter != 0 {
 			break // .gitignore
 		}
 		if text[from] == '.' && text[from+1] == '/' {
@@ -200,12 +201,12 @@ func lastPart(text string, from, to int) int {
 
 // isName reports whether a run looks like a name.
 func isName(text string) bool {
-	if len(text) < shortestName {
+	if len(text) < ShortestName {
 		return false
 	}
 	found, last := uint8(0), uint8(0)
 	for i := range len(text) {
-		kind := kindOf[text[i]]
+		kind := KindOf[text[i]]
 		if kind == isUpper && last&(isLower|isDigit) != 0 {
 			found |= isCamel
 		}
@@ -227,11 +228,11 @@ func isName(text string) bool {
 	return found == isUpper && len(text) >= 4
 }
 
-// hashOf is FNV-1a.
-func hashOf(text string) uint64 { return hashOn(14695981039346656037, text) }
+// HashOf is FNV-1a.
+func HashOf(text string) uint64 { return HashOn(14695981039346656037, text) }
 
-// hashOn continues a hash with another text.
-func hashOn(hash uint64, text string) uint64 {
+// HashOn continues a hash with another text.
+func HashOn(hash uint64, text string) uint64 {
 	for i := range len(text) {
 		hash = (hash ^ uint64(text[i])) * 1099511628211
 	}

@@ -1,4 +1,6 @@
-package ipc
+// Package extract takes the parts of texts that a shortened prompt keeps: names and where they are used, sentences,
+// excerpts of tool results, the files that a call changed, and texts cut at whole characters.
+package extract
 
 import (
 	"strconv"
@@ -9,7 +11,8 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-func joinNonEmpty(separator string, texts ...string) string {
+// JoinNonEmpty joins the texts that are not empty.
+func JoinNonEmpty(separator string, texts ...string) string {
 	kept := texts[:0:0]
 	for _, text := range texts {
 		if text != "" {
@@ -19,9 +22,9 @@ func joinNonEmpty(separator string, texts ...string) string {
 	return strings.Join(kept, separator)
 }
 
-// cutAt returns the length in bytes of the first characters of text. It is shorter if the cut would
+// CutAt returns the length in bytes of the first characters of text. It is shorter if the cut would
 // split a grapheme cluster.
-func cutAt(text string, characters int) int {
+func CutAt(text string, characters int) int {
 	end := 0
 	for range characters {
 		if end == len(text) {
@@ -33,9 +36,9 @@ func cutAt(text string, characters int) int {
 	return startOf(text, end)
 }
 
-// cutFrom returns the position of the last characters of text. It is later if the cut would split a
+// CutFrom returns the position of the last characters of text. It is later if the cut would split a
 // grapheme cluster.
-func cutFrom(text string, characters int) int {
+func CutFrom(text string, characters int) int {
 	start := len(text)
 	for range characters {
 		if start == 0 {
@@ -44,7 +47,7 @@ func cutFrom(text string, characters int) int {
 		_, size := utf8.DecodeLastRuneInString(text[:start])
 		start -= size
 	}
-	for start < len(text) && joins(text, start) {
+	for start < len(text) && Joins(text, start) {
 		_, size := utf8.DecodeRuneInString(text[start:])
 		start += size
 	}
@@ -53,16 +56,16 @@ func cutFrom(text string, characters int) int {
 
 // startOf moves a cut back to the start of the character that it splits.
 func startOf(text string, cut int) int {
-	for cut > 0 && joins(text, cut) {
+	for cut > 0 && Joins(text, cut) {
 		_, size := utf8.DecodeLastRuneInString(text[:cut])
 		cut -= size
 	}
 	return cut
 }
 
-// joins reports whether the runes on both sides of a cut make one grapheme cluster: combining
+// Joins reports whether the runes on both sides of a cut make one grapheme cluster: combining
 // marks, joiners, skin tones, halves of flags, syllables, line ends.
-func joins(text string, cut int) bool {
+func Joins(text string, cut int) bool {
 	if cut <= 0 || cut >= len(text) {
 		return false
 	}
@@ -100,8 +103,8 @@ func flagHalvesBefore(text string) int {
 	return n
 }
 
-// shorten returns text in one line of at most so many characters.
-func shorten(text string, characters int) string {
+// Shorten returns text in one line of at most so many characters.
+func Shorten(text string, characters int) string {
 	if isPlain(text, characters) {
 		if len(text) <= characters {
 			return text
@@ -109,10 +112,10 @@ func shorten(text string, characters int) string {
 		return strings.TrimSpace(text[:characters]) + "…"
 	}
 	if bytes := characters * 8; len(text) > bytes {
-		text = text[:cutAt(text[:bytes], characters*2)] // enough, however long the text is
+		text = text[:CutAt(text[:bytes], characters*2)] // enough, however long the text is
 	}
 	text = strings.Join(strings.Fields(text), " ")
-	cut := cutAt(text, characters)
+	cut := CutAt(text, characters)
 	if cut == len(text) {
 		return text
 	}
@@ -131,24 +134,24 @@ func isPlain(text string, characters int) bool {
 	return len(text) <= characters+1 || text[characters+1] < utf8.RuneSelf
 }
 
-// sentence returns the beginning of a text: its first sentence, and the next ones as long as the
+// Sentence returns the beginning of a text: its first sentence, and the next ones as long as the
 // result is tiny ("Sure."), in at most so many characters, and the rest of the text. Injected
 // reminders are left out.
-func sentence(text string, characters int) (first, rest string) {
+func Sentence(text string, characters int) (first, rest string) {
 	const little = 24
 	text = strings.TrimSpace(conversation.WithoutReminders(text))
 	end := 0
 	for end < len(text) && end < characters*utf8.UTFMax {
-		end += sentenceEnd(text[end:])
+		end += SentenceEnd(text[end:])
 		if len(strings.TrimSpace(text[:end])) > little {
 			break
 		}
 	}
-	return shorten(text[:end], characters), text[end:]
+	return Shorten(text[:end], characters), text[end:]
 }
 
-// sentenceEnd returns the length of the first sentence of text, its end included.
-func sentenceEnd(text string) int {
+// SentenceEnd returns the length of the first sentence of text, its end included.
+func SentenceEnd(text string) int {
 	for i, r := range text {
 		next := i + utf8.RuneLen(r)
 		switch r {
@@ -165,8 +168,8 @@ func sentenceEnd(text string) int {
 	return len(text)
 }
 
-// thousands returns a number with commas.
-func thousands(number int) string {
+// Thousands returns a number with commas.
+func Thousands(number int) string {
 	digits := strconv.Itoa(number)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
@@ -174,5 +177,5 @@ func thousands(number int) string {
 	return digits
 }
 
-// archived names the original of a message.
-func archived(index int) string { return "#" + strconv.Itoa(index) }
+// Archived names the original of a message.
+func Archived(index int) string { return "#" + strconv.Itoa(index) }

@@ -1,4 +1,4 @@
-package ipc
+package extract
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 
 func namesIn(text string, escaped bool) []string {
 	var all []string
-	for found := (names{text: text, escaped: escaped}); found.scan(); {
-		all = append(all, text[found.from:found.to])
+	for found := (Names{Text: text, Escaped: escaped}); found.Scan(); {
+		all = append(all, text[found.From:found.To])
 	}
 	return all
 }
@@ -51,7 +51,7 @@ func TestNamesOfAnyTextAreValid(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune(`aB3_/.-:\"漢é—👍 `)), 0, 60, -1).Draw(r, "text")
 		for _, name := range namesIn(text, rapid.Bool().Draw(r, "escaped")) {
-			if !utf8.ValidString(name) || len(name) < shortestName || len(name) > longestName {
+			if !utf8.ValidString(name) || len(name) < ShortestName || len(name) > LongestName {
 				r.Fatalf("%q of %q", name, text)
 			}
 		}
@@ -61,18 +61,18 @@ func TestNamesOfAnyTextAreValid(t *testing.T) {
 func TestUsesKnowTheTurnsOfAName(t *testing.T) {
 	t.Parallel()
 
-	u := newUses()
+	u := NewUses()
 	for turn := range 5000 {
-		u.add(turn, appendNames(nil, "always_here and only_"+thousands(turn)[:1]+"_"+strings.ReplaceAll(thousands(turn), ",", "x"), false))
+		u.Add(turn, AppendNames(nil, "always_here and only_"+Thousands(turn)[:1]+"_"+strings.ReplaceAll(Thousands(turn), ",", "x"), false))
 	}
-	everywhere, once := u.of(hashOf("always_here")), u.of(hashOf("only_7_7"))
-	if everywhere == nil || everywhere.turns != 5000 || everywhere.last != 4999 {
+	everywhere, once := u.Of(HashOf("always_here")), u.Of(HashOf("only_7_7"))
+	if everywhere == nil || everywhere.Turns != 5000 || everywhere.Last != 4999 {
 		t.Errorf("got %+v", everywhere)
 	}
-	if once == nil || once.turns != 1 || once.last != 7 {
+	if once == nil || once.Turns != 1 || once.Last != 7 {
 		t.Errorf("got %+v", once)
 	}
-	if unknown := u.of(hashOf("never_seen")); unknown != nil || u.has(shapeOf("x")) {
+	if unknown := u.Of(HashOf("never_seen")); unknown != nil || u.Has(ShapeOf("x")) {
 		t.Errorf("got %+v", unknown)
 	}
 }
@@ -87,7 +87,7 @@ func TestAChangeIsToldByItsLinesAndSymbols(t *testing.T) {
 		{"*** Begin Patch\n*** Update File: a.rs\n@@\n-let a = 1;\n+pub fn area() -> u32 {\n+}\n*** End Patch", "−1 +2 lines: area"},
 		{`{"file_path":"a.go"}`, ""},
 	} {
-		if got := changeOf(c.arguments); got != c.want {
+		if got := ChangeOf(c.arguments); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.arguments, got, c.want)
 		}
 	}
@@ -100,11 +100,11 @@ func TestShorteningPlainTextIsNoDifferent(t *testing.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab cé\u0301\n")), 0, 24, -1).Draw(r, "text")
 		n := rapid.IntRange(1, 20).Draw(r, "characters")
 		want := strings.Join(strings.Fields(text), " ")
-		if cut := cutAt(want, n); cut < len(want) {
+		if cut := CutAt(want, n); cut < len(want) {
 			want = strings.TrimSpace(want[:cut]) + "…"
 		}
 		// Only what is far beyond what is kept may make a difference.
-		if got := shorten(text, n); got != want && len(text) <= 2*n {
+		if got := Shorten(text, n); got != want && len(text) <= 2*n {
 			r.Fatalf("%q to %d: got %q, want %q", text, n, got, want)
 		}
 	})
@@ -126,11 +126,11 @@ func TestTheVerdictOfAToolResultIsFound(t *testing.T) {
 		{"compiler", long + "src/a.ts(3,4): error TS2304: x\na.c:12:5: error: y\n" + long, "a.c:12:5: error: y", ""},
 		{"search", strings.Repeat("api/login.go:12:\treturn nil\n", 30), "", ""},
 	} {
-		got := excerptOf(c.text)
-		if got.middle != c.middle || got.tail != c.tail {
-			t.Errorf("%s: got %q and %q", c.name, got.middle, got.tail)
+		got := ExcerptOf(c.text)
+		if got.Middle != c.middle || got.Tail != c.tail {
+			t.Errorf("%s: got %q and %q", c.name, got.Middle, got.Tail)
 		}
-		if size := utf8.RuneCountInString(got.head + got.middle + got.tail); size > keptCharacters || size < keptCharacters*3/5 {
+		if size := utf8.RuneCountInString(got.Head + got.Middle + got.Tail); size > KeptCharacters || size < KeptCharacters*3/5 {
 			t.Errorf("%s: %d characters", c.name, size)
 		}
 	}
@@ -143,16 +143,16 @@ func TestAnyExcerptIsValidAndBounded(t *testing.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{
 			"FAIL", "PASS", "error: é\u0301👍🏽", "ok  \ta", strings.Repeat("漢", 90), "3 failed", "", "plain words\r", "a.go:1:2: x", "panic: " + strings.Repeat("🇩🇪", 70),
 		}), 30, 60).Draw(r, "lines")
-		text := strings.Join(lines, "\n") + strings.Repeat(".", keptCharacters+1)
+		text := strings.Join(lines, "\n") + strings.Repeat(".", KeptCharacters+1)
 		if rapid.Bool().Draw(r, "ends with a line") {
-			text = strings.Repeat(".", keptCharacters+1) + strings.Join(lines, "\n")
+			text = strings.Repeat(".", KeptCharacters+1) + strings.Join(lines, "\n")
 		}
-		got := excerptOf(text)
-		if all := got.head + got.middle + got.tail; !utf8.ValidString(all) || utf8.RuneCountInString(all) > keptCharacters || !strings.HasPrefix(text, got.head) {
+		got := ExcerptOf(text)
+		if all := got.Head + got.Middle + got.Tail; !utf8.ValidString(all) || utf8.RuneCountInString(all) > KeptCharacters || !strings.HasPrefix(text, got.Head) {
 			r.Fatalf("%q", all)
 		}
-		for _, part := range []string{got.middle, got.tail} {
-			if at := strings.Index(text, part); at < 0 || joins(text, at+len(part)) && !slices.Contains([]byte("\r\n"), text[at+len(part)]) {
+		for _, part := range []string{got.Middle, got.Tail} {
+			if at := strings.Index(text, part); at < 0 || Joins(text, at+len(part)) && !slices.Contains([]byte("\r\n"), text[at+len(part)]) {
 				r.Fatalf("%q is no part", part)
 			}
 		}

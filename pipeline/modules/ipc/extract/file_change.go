@@ -1,4 +1,4 @@
-package ipc
+package extract
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 // changeSymbols is how many of the symbols that a change declares are named.
 const changeSymbols = 3
 
-// changeOf describes a call that writes a file: how many lines it removes and adds, and which
+// ChangeOf describes a call that writes a file: how many lines it removes and adds, and which
 // symbols it declares. arguments are the call's, as JSON or as a patch.
-func changeOf(arguments string) string {
+func ChangeOf(arguments string) string {
 	added, escaped := stringOf(arguments, "new_string", "newString", "newText", "new_str", "new_text", "content", "file_text", "new_source")
 	removed, _ := stringOf(arguments, "old_string", "oldString", "oldText", "old_str", "old_text")
 	plus, minus := linesOf(added), linesOf(removed)
@@ -29,7 +29,7 @@ func changeOf(arguments string) string {
 	if plus > 0 {
 		parts = append(parts, fmt.Sprintf("+%d", plus))
 	}
-	return joinNonEmpty(": ", strings.Join(parts, " ")+" lines", strings.Join(declared(added, escaped), " "))
+	return JoinNonEmpty(": ", strings.Join(parts, " ")+" lines", strings.Join(declared(added, escaped), " "))
 }
 
 // stringOf returns the first of the named string members of a JSON object, still escaped and
@@ -82,7 +82,7 @@ func declared(source string, escaped bool) []string {
 
 // declaredIn returns the symbol that a line declares, or "".
 func declaredIn(line string) string {
-	line = strings.TrimLeft(strings.ReplaceAll(line[:min(len(line), longestName)], `\t`, " "), " \t+")
+	line = strings.TrimLeft(strings.ReplaceAll(line[:min(len(line), LongestName)], `\t`, " "), " \t+")
 	for {
 		word, rest, found := strings.Cut(line, " ")
 		if !found {
@@ -101,7 +101,7 @@ func declaredIn(line string) string {
 			_, rest, _ = strings.Cut(rest, ") ")
 		}
 		end := 0
-		for end < len(rest) && kindOf[rest[end]]&(isLetter|isDigit|isUnder) != 0 {
+		for end < len(rest) && KindOf[rest[end]]&(isLetter|isDigit|isUnder) != 0 {
 			end++
 		}
 		return rest[:end]

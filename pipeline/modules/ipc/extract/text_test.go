@@ -1,4 +1,4 @@
-package ipc
+package extract
 
 import (
 	"strings"
@@ -26,14 +26,14 @@ func TestACutKeepsCharactersWhole(t *testing.T) {
 		{"short", "ab", "ab"},
 		{"broken UTF-8", "ab\xff\xfec", "ab\xff"},
 	} {
-		if got := c.text[:cutAt(c.text, 3)]; got != c.head {
+		if got := c.text[:CutAt(c.text, 3)]; got != c.head {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.head)
 		}
 	}
 	for _, c := range []struct{ name, text, tail string }{
 		{"plain", "abcdef", "def"}, {"combining accent", "ae\u0301bc", "bc"}, {"emoji", "👨\u200d👩\u200d👧", ""}, {"short", "ab", "ab"},
 	} {
-		if got := c.text[cutFrom(c.text, 3):]; got != c.tail && !(c.name == "emoji" && got == c.text) {
+		if got := c.text[CutFrom(c.text, 3):]; got != c.tail && !(c.name == "emoji" && got == c.text) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.tail)
 		}
 	}
@@ -45,11 +45,11 @@ func TestAnyCutLeavesValidText(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("aä漢字👩\u200d🇩🇪🏽e\u0301\r\n. ")), 0, 60, -1).Draw(r, "text")
 		n := rapid.IntRange(0, 70).Draw(r, "characters")
-		head, tail := text[:cutAt(text, n)], text[cutFrom(text, n):]
+		head, tail := text[:CutAt(text, n)], text[CutFrom(text, n):]
 		if !utf8.ValidString(head) || !utf8.ValidString(tail) || utf8.RuneCountInString(head) > n || utf8.RuneCountInString(tail) > n {
 			r.Fatalf("head %q, tail %q", head, tail)
 		}
-		if joins(text, len(head)) || joins(text, len(text)-len(tail)) {
+		if Joins(text, len(head)) || Joins(text, len(text)-len(tail)) {
 			r.Fatalf("%q is split: %q, %q", text, head, tail)
 		}
 	})
@@ -70,11 +70,11 @@ func TestTheFirstSentenceStandsForAText(t *testing.T) {
 		{"<system-reminder>never mind me</system-reminder>  Rename the package everywhere. Ok?", "Rename the package everywhere."},
 		{"broken \xff text. x", "broken \xff text. x"},
 	} {
-		if got, _ := sentence(c.text, 200); got != c.want {
+		if got, _ := Sentence(c.text, 200); got != c.want {
 			t.Errorf("%q: got %q", c.text, got)
 		}
 	}
-	if got, _ := sentence(strings.Repeat("word ", 500), 50); utf8.RuneCountInString(got) > 51 || !strings.HasSuffix(got, "…") {
+	if got, _ := Sentence(strings.Repeat("word ", 500), 50); utf8.RuneCountInString(got) > 51 || !strings.HasSuffix(got, "…") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -83,31 +83,8 @@ func TestNumbersAreGrouped(t *testing.T) {
 	t.Parallel()
 
 	for number, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 24806: "24,806", 1234567: "1,234,567"} {
-		if got := thousands(number); got != want {
+		if got := Thousands(number); got != want {
 			t.Errorf("%d: got %s", number, got)
-		}
-	}
-}
-
-// L3 never grows with the number of turns in a block.
-func TestAnOutlineAtL3IsBounded(t *testing.T) {
-	t.Parallel()
-
-	var spans []*span
-	for i := range 500 {
-		spans = append(spans, &span{From: 2 * i, To: 2*i + 2, turn: i, record: &record{
-			names:   []name{{text: "Name" + thousands(i), turns: 2}},
-			changed: []string{"changed" + thousands(i)}, read: []string{"read" + thousands(i)},
-			results: []result{newResult("Bash", "make "+thousands(i), "error: undefined: Thing"+thousands(i), true), newResult("Bash", "go test", "ok "+thousands(i), false)},
-		}})
-	}
-	line := outlineOf(spans, "")
-	if len(line) > 1200 || strings.Count(line, "\n") > 5 {
-		t.Errorf("%d bytes: %s", len(line), line)
-	}
-	for _, text := range []string{"[turns 1–500, #0–#999]", "changed499", "(and 496 more)", "Checks: Bash(go test) → ok 499", "Failed: Bash(make 497) → error: undefined: Thing497; Bash(make 498)", "Thing499\nNames: Name0, Name1,"} {
-		if !strings.Contains(line, text) {
-			t.Errorf("%q is not in %s", text, line)
 		}
 	}
 }

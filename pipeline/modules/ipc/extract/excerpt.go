@@ -1,4 +1,4 @@
-package ipc
+package extract
 
 import (
 	"strings"
@@ -17,57 +17,60 @@ const (
 	verdictBytes = 1500
 )
 
-// excerpt is the part of a long text that L1 keeps.
-type excerpt struct {
-	head   string
-	middle string // the first line with an error; "" if absent, or in head or tail
-	tail   string // from the verdict on; "" if the end is not a verdict
+// KeptCharacters is how much of a tool result an excerpt keeps.
+const KeptCharacters = 200
+
+// Excerpt is the part of a long text that stays of it.
+type Excerpt struct {
+	Head   string
+	Middle string // the first line with an error; "" if absent, or in head or tail
+	Tail   string // from the verdict on; "" if the end is not a verdict
 	toEnd  bool   // tail is the end of the text
 }
 
-// excerptOf returns at most keptCharacters of a longer text: its beginning, a verdict at the end
+// ExcerptOf returns at most KeptCharacters of a longer text: its beginning, a verdict at the end
 // (exit codes, sums of a test run, the last line of a stack trace), and an error in the middle.
-func excerptOf(text string) excerpt {
-	verdict := verdictAt(text)
-	failure := errorIn(text, min(verdict, len(text)))
-	characters, limit := keptCharacters, oneCharacters
+func ExcerptOf(text string) Excerpt {
+	verdict := VerdictAt(text)
+	failure := ErrorIn(text, min(verdict, len(text)))
+	characters, limit := KeptCharacters, oneCharacters
 	if verdict < len(text) && failure >= 0 {
 		limit = bothCharacters
 	}
-	kept := excerpt{toEnd: true}
+	kept := Excerpt{toEnd: true}
 	if verdict < len(text) {
-		kept.tail = strings.TrimRight(text[verdict:], " \r\n\t")
-		if cut := cutAt(kept.tail, limit); cut < len(kept.tail) {
-			kept.tail, kept.toEnd = kept.tail[:cut], false
+		kept.Tail = strings.TrimRight(text[verdict:], " \r\n\t")
+		if cut := CutAt(kept.Tail, limit); cut < len(kept.Tail) {
+			kept.Tail, kept.toEnd = kept.Tail[:cut], false
 		}
-		characters -= utf8.RuneCountInString(kept.tail)
+		characters -= utf8.RuneCountInString(kept.Tail)
 	}
 	if failure >= 0 {
 		line, _, _ := strings.Cut(text[failure:], "\n")
-		kept.middle = strings.TrimRight(line[:cutAt(line, limit)], "\r ")
-		if failure+len(kept.middle) <= characters {
-			kept.middle = "" // the beginning has it
+		kept.Middle = strings.TrimRight(line[:CutAt(line, limit)], "\r ")
+		if failure+len(kept.Middle) <= characters {
+			kept.Middle = "" // the beginning has it
 		}
-		characters -= utf8.RuneCountInString(kept.middle)
+		characters -= utf8.RuneCountInString(kept.Middle)
 	}
-	kept.head = text[:cutAt(text, characters)]
-	if kept.middle != "" && failure < len(kept.head) {
-		kept.head = text[:failure]
+	kept.Head = text[:CutAt(text, characters)]
+	if kept.Middle != "" && failure < len(kept.Head) {
+		kept.Head = text[:failure]
 	}
-	if len(kept.head) > verdict {
-		return excerpt{head: text[:cutAt(text, keptCharacters)]}
+	if len(kept.Head) > verdict {
+		return Excerpt{Head: text[:CutAt(text, KeptCharacters)]}
 	}
 	return kept
 }
 
 // String returns the parts in order, with a mark where something is missing.
-func (e excerpt) String() string {
-	text := e.head + "…"
-	if e.middle != "" {
-		text += "\n" + e.middle + "…"
+func (e Excerpt) String() string {
+	text := e.Head + "…"
+	if e.Middle != "" {
+		text += "\n" + e.Middle + "…"
 	}
-	if e.tail != "" {
-		text += "\n" + e.tail
+	if e.Tail != "" {
+		text += "\n" + e.Tail
 		if !e.toEnd {
 			text += "…"
 		}
@@ -75,9 +78,9 @@ func (e excerpt) String() string {
 	return text
 }
 
-// verdictAt returns the position of the verdict at the end of a text: the earliest line of a
+// VerdictAt returns the position of the verdict at the end of a text: the earliest line of a
 // verdict from which the end is within reach; len(text) without one.
-func verdictAt(text string) int {
+func VerdictAt(text string) int {
 	end := len(strings.TrimRight(text, " \r\n\t"))
 	found := len(text)
 	for lines, at := 0, end; lines < verdictLines && end-at < verdictBytes && at > 0; lines++ {
@@ -93,8 +96,8 @@ func verdictAt(text string) int {
 	return found
 }
 
-// errorIn returns the position of the first line before end that reports an error; -1 without one.
-func errorIn(text string, end int) int {
+// ErrorIn returns the position of the first line before end that reports an error; -1 without one.
+func ErrorIn(text string, end int) int {
 	for start := 0; start < end; {
 		length := strings.IndexByte(text[start:end], '\n')
 		if length < 0 {
