@@ -150,12 +150,12 @@ func TestMissesAreAttributedAfterARestart(t *testing.T) {
 
 func TestLaneThatLosesMoneyIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	p := newPayer(t, 40_000)
+	p := newPayer(t, 400_000) // the client's own prompt always fits
 	settings := pipeline.Change[ipc.Config](&p.config)
-	settings.TargetUtilization, settings.CompressTo = 0.75, 0.25
+	settings.ContextWindow, settings.TargetUtilization, settings.CompressTo = 40_000, 0.75, 0.25
 	talk := begun("claude-sonnet-4-5").filled(4, 2000)
 	epochs, warnings, events := 0, 0, 0
-	for range 40 { // the window holds a few turns only: each epoch comes before the last one has paid
+	for range 40 { // the ceiling holds a few turns only: each epoch comes before the last one has paid
 		written, _ := p.pay(talk.filled(1, 4000).body(), unedited)
 		report := written.Exchange.Report
 		if report.Archived > 0 {
