@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -364,7 +365,7 @@ func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward
 	if err != nil || len(held) == 0 {
 		return err
 	}
-	forward.held = append(forward.held[:len(forward.held):len(forward.held)], held...)
+	forward.held = append(slices.Clip(forward.held), held...)
 	return g.Limits.Join(ctx, event.held.ticket, held...)
 }
 

@@ -164,7 +164,7 @@ func patienceOf(header http.Header) time.Duration {
 
 // tryKey sends a prompt once, and notes whether its key works.
 func (d delivery) tryKey(ctx context.Context) attempt {
-	response, err := d.once(ctx)
+	response, err := d.once(ctx) //nolint:bodyclose // the caller closes the attempt's answer
 	made := attempt{response: response, err: err}
 	switch {
 	case err != nil:

@@ -235,7 +235,7 @@ func newPromptMetrics(registry prometheus.Registerer) promptMetrics {
 		summaries:   counters("summaries_total", "Summaries that models were asked for, by outcome.", "outcome"),
 		unreachable: counters("ipc_unreachable_total", "Prompts above their target that could not be compressed further, by what holds most of them.", held...),
 		lifted:      counters("ipc_protection_lifted_total", "Prompts that fit only because a rule for cost or form was lifted, by the rule.", held...),
-		net:         prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "palimpsest", Name: "net_savings_usd_total", Help: "Money saved net of cache rewrites, at list prices; can fall."}),
+		net:         prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "palimpsest", Name: "net_savings_usd_total", Help: "Money saved net of cache rewrites, at list prices; can fall."}), //nolint:promlinter // scripts depend on the name
 	}
 	registry.MustRegister(m.before, m.after, m.saved, m.turns, m.epochs, m.plans, m.summaries, m.unreachable, m.lifted, m.net)
 	return m

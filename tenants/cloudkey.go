@@ -32,7 +32,7 @@ func ReadSecret(auth Auth, text string) (Secret, error) {
 	case AuthEntra:
 		app, err := ParseEntraApp(text)
 		return Secret{Stored: text, Shown: app.Client, Hidden: []string{app.Secret}}, err
-	case AuthUsual, AuthBearer, AuthXAPIKey, AuthAPIKey:
+	case AuthUsual, AuthBearer, AuthXAPIKey, AuthAPIKey, AuthGoogAPIKey:
 	}
 	return Secret{Stored: text, Shown: text, Hidden: []string{text}}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -25,9 +26,7 @@ func accountFile(t *testing.T, change map[string]string) string {
 		"type": "service_account", "project_id": "northbeam", "private_key_id": "0123456789abcdef", "client_email": "a@northbeam.iam.gserviceaccount.com",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "universe_domain": "googleapis.com",
 	}
-	for name, value := range change {
-		members[name] = value
-	}
+	maps.Copy(members, change)
 	file, err := json.MarshalIndent(members, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (p TextPolicy) For(role Role) Reads {
 		return p.Members
 	case Viewer:
 		return p.Viewers
-	case Billing:
+	case Billing, Visitor:
 	}
 	return ReadsNone
 }

@@ -59,9 +59,9 @@ func (f UsageFilter) IsPart() bool {
 // The product's own requests to models, for summaries and embeddings, count in cost and savings, but not as
 // clients' exchanges.
 type Usage struct {
-	Exchanges int64 `gorm:"column:exchanges"   help:"Requests that were let in by an API key, whatever became of them"                                             json:"requests"`
-	Failures  int64 `gorm:"column:failures"    help:"Requests that were answered with a status of 400 or above; not those whose client left (499)"               json:"failures"`
-	Epochs    int64 `gorm:"column:epochs"    help:"Requests that compressed their prompt further"                            json:"epochs"`
+	Exchanges int64 `gorm:"column:exchanges" help:"Requests that were let in by an API key, whatever became of them"                             json:"requests"`
+	Failures  int64 `gorm:"column:failures"  help:"Requests that were answered with a status of 400 or above; not those whose client left (499)" json:"failures"`
+	Epochs    int64 `gorm:"column:epochs"    help:"Requests that compressed their prompt further"                                                json:"epochs"`
 
 	UsageTokens
 	UsageCost
@@ -110,8 +110,8 @@ func (t *UsageTokens) Prompt() int64 { return t.Input + t.CacheRead + t.CacheWri
 // because we shortened it. They are not savings, and NetMicroUSD excludes them.
 type UsageReach struct {
 	Reach       int64 `gorm:"column:reach"        help:"Requests kept alive: the provider would have refused their prompt for its length, and answered because it was shortened. No money and no tokens are claimed as saved for them" json:"reach"`
-	ReachBefore int64 `gorm:"column:reach_before" help:"The part of tokens_before of requests kept alive" json:"reach_tokens_before"`
-	ReachAfter  int64 `gorm:"column:reach_after"  help:"The part of tokens_after of requests kept alive"  json:"reach_tokens_after"`
+	ReachBefore int64 `gorm:"column:reach_before" help:"The part of tokens_before of requests kept alive"                                                                                                                              json:"reach_tokens_before"`
+	ReachAfter  int64 `gorm:"column:reach_after"  help:"The part of tokens_after of requests kept alive"                                                                                                                               json:"reach_tokens_after"`
 }
 
 // Saved returns the number of tokens not sent, of prompts that could have been sent unchanged.
@@ -123,11 +123,11 @@ func (u *Usage) Sendable() int64 { return u.TokensBefore - u.ReachBefore }
 // UsageCost adds up cost and savings, in millionths of a US dollar. NetMicroUSD has three more parts besides
 // NotSentMicroUSD.
 type UsageCost struct {
-	CostMicroUSD      int64 `gorm:"column:cost_microusd"      help:"What the requests cost"                                json:"cost_micro_usd"`
+	CostMicroUSD      int64 `gorm:"column:cost_microusd"      help:"What the requests cost"                                            json:"cost_micro_usd"`
 	NetMicroUSD       int64 `gorm:"column:net_microusd"       help:"Money saved: not_sent + unread - rewritten - own; can be negative" json:"net_micro_usd"`
-	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"    help:"Cached input that was not read"                        json:"unread_micro_usd"`
-	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd" help:"Cache rewritten because Palimpsest changed the prompt" json:"rewritten_micro_usd"`
-	OwnMicroUSD       int64 `gorm:"column:own_microusd"       help:"Paid for summaries and embeddings"                     json:"own_micro_usd"`
+	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"    help:"Cached input that was not read"                                    json:"unread_micro_usd"`
+	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd" help:"Cache rewritten because Palimpsest changed the prompt"             json:"rewritten_micro_usd"`
+	OwnMicroUSD       int64 `gorm:"column:own_microusd"       help:"Paid for summaries and embeddings"                                 json:"own_micro_usd"`
 }
 
 // NotSentMicroUSD returns the cost of the input that was not sent. With it, net = not sent + unread −

@@ -88,12 +88,12 @@ func TestWaitsAreReadOffHeaders(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "soon": 0, "-1": 0} {
-		failure, ok := failover.OfAnswer(&http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {value}}}, nil, now)
+		failure, ok := failover.OfAnswer(&http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {value}}}, nil, now)
 		if !ok || failure.Wait != want {
 			t.Errorf("%q: %s, %v", value, failure.Wait, ok)
 		}
 	}
-	failure, _ := failover.OfAnswer(&http.Response{StatusCode: 429, Header: http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"2"}}}, nil, now)
+	failure, _ := failover.OfAnswer(&http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"2"}}}, nil, now)
 	if failure.Wait != 1500*time.Millisecond {
 		t.Errorf("milliseconds: %s", failure.Wait)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,9 +21,7 @@ func TestBaseURLLeadsToNoListenerOfTheProgram(t *testing.T) {
 	makeKey := func(who *tenant, status int, limits map[string]any) (id, secret string) {
 		var made struct{ ID, Secret string }
 		body := map[string]any{"name": "test", "scopes": []string{"proxy"}}
-		for name, value := range limits {
-			body[name] = value
-		}
+		maps.Copy(body, limits)
 		who.call(http.MethodPost, "/api/v1/keys", body, status, &made)
 		return made.ID, made.Secret
 	}

@@ -26,7 +26,6 @@ func speaker(element json.RawMessage) (role conversation.Role, kind string) {
 			if kind, _ = wire.String(value); kind != "message" {
 				return roleOfItem(kind), kind
 			}
-			kind = ""
 		}
 	}
 	return role, ""

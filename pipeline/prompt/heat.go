@@ -128,7 +128,7 @@ func (p *Prompt) automatic() life {
 		isExplicit = wire.Text(options, "mode") == "explicit"
 	}
 	if isExplicit {
-		p.breakpoints(func(marker json.RawMessage) { isExplicit = false })
+		p.breakpoints(func(json.RawMessage) { isExplicit = false })
 	}
 	if isExplicit {
 		return life{} // it marks nothing to keep

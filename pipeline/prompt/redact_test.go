@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func redactedTalk(format conversation.Format) [][]byte {
 		list = "input"
 	}
 	for turn := range 16 {
-		said := fmt.Sprintf("ada@example.com asks %d. %s", turn, strings.Repeat("Look at part "+fmt.Sprint(turn)+" of it. ", 60))
+		said := fmt.Sprintf("ada@example.com asks %d. %s", turn, strings.Repeat("Look at part "+strconv.Itoa(turn)+" of it. ", 60))
 		result := fmt.Sprintf("ada@example.com wrote line %d\n%s", turn, strings.Repeat("a line of the same log\n", 150))
 		switch format {
 		case conversation.Anthropic:

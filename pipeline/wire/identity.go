@@ -259,10 +259,8 @@ func (h Hints) IsInteraction() bool {
 	if !h.Has("input") {
 		return false
 	}
-	for _, member := range []string{"system_instruction", "generation_config", "previous_interaction_id", "agent"} {
-		if h.Has(member) {
-			return true
-		}
+	if slices.ContainsFunc([]string{"system_instruction", "generation_config", "previous_interaction_id", "agent"}, h.Has) {
+		return true
 	}
 	for _, first := range Elements(h.members["input"]) {
 		return Text(first, "type") == "user_input"

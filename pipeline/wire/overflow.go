@@ -180,12 +180,7 @@ func (r *refusal) isHeavy() bool {
 			return true
 		}
 	}
-	for _, text := range r.texts {
-		if heavyWords.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.texts, heavyWords.MatchString)
 }
 
 // isAboutMoreThanLength reports whether an error is about a rate limit or money. A smaller prompt would not
@@ -196,10 +191,5 @@ func (r *refusal) isAboutMoreThanLength() bool {
 			return true
 		}
 	}
-	for _, text := range r.texts {
-		if rateWords.MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.texts, rateWords.MatchString)
 }

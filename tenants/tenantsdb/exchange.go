@@ -227,7 +227,7 @@ func (f objectForm) Scan(ctx context.Context, field *schema.Field, to reflect.Va
 
 // Value implements schema.SerializerInterface.
 func (objectForm) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
-	texts, _ := reflect.ValueOf(value).Convert(reflect.TypeFor[map[string]string]()).Interface().(map[string]string)
+	texts, _ := reflect.TypeAssert[map[string]string](reflect.ValueOf(value).Convert(reflect.TypeFor[map[string]string]()))
 	if len(texts) == 0 {
 		return nil, nil //nolint:nilnil // NULL
 	}

@@ -16,10 +16,7 @@ import (
 
 // Spend shows the page of spend.
 func (h *Handler) Spend(c echo.Context, who tenants.Principal) error {
-	m, err := h.spend(c, who)
-	if err != nil {
-		return err
-	}
+	m := h.spend(c, who)
 	status := http.StatusOK
 	if m.isWrong() {
 		status = http.StatusUnprocessableEntity
@@ -29,10 +26,8 @@ func (h *Handler) Spend(c echo.Context, who tenants.Principal) error {
 
 // SpendCSV answers with the page's table as a file.
 func (h *Handler) SpendCSV(c echo.Context, who tenants.Principal) error {
-	m, err := h.spend(c, who)
+	m := h.spend(c, who)
 	switch {
-	case err != nil:
-		return err
 	case m.isWrong():
 		return echo.NewHTTPError(http.StatusBadRequest)
 	case m.Failed != "":
@@ -42,7 +37,7 @@ func (h *Handler) SpendCSV(c echo.Context, who tenants.Principal) error {
 }
 
 // spend reads the page. Each part that failed to load has a reference.
-func (h *Handler) spend(c echo.Context, who tenants.Principal) (*spendModel, error) {
+func (h *Handler) spend(c echo.Context, who tenants.Principal) *spendModel {
 	ctx, now := c.Request().Context(), h.deps.Now()
 	m := &spendModel{
 		query: newSpendQuery(c.QueryParams(), layout.Zone(c.Request()), now), Now: now, Role: who.Role, Mine: !who.Role.May(tenants.ReadSpend),
@@ -54,7 +49,7 @@ func (h *Handler) spend(c echo.Context, who tenants.Principal) (*spendModel, err
 		err = h.budgets(ctx, who, m)
 	}
 	m.Failed = h.failed(ctx, "spend", err)
-	return m, nil
+	return m
 }
 
 // spent returns the cost of each value of a dimension, the most expensive first and the row without a value

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func usageIn(t *testing.T, person *webtest.Person, base, query string) map[strin
 	rows := map[string]spent{}
 	for _, row := range answer.Data {
 		usd := func(micro int64) string { return fmt.Sprintf("%.6f", float64(micro)/1e6) }
-		rows[row.Label] = spent{"", usd(row.Cost), usd(row.Net), fmt.Sprint(row.Reach), fmt.Sprint(row.Requests), fmt.Sprint(row.Failures)}
+		rows[row.Label] = spent{"", usd(row.Cost), usd(row.Net), strconv.FormatInt(row.Reach, 10), strconv.FormatInt(row.Requests, 10), strconv.FormatInt(row.Failures, 10)}
 	}
 	return rows
 }
@@ -247,7 +248,7 @@ func TestSessionCostsWhatItsRequestsDo(t *testing.T) {
 			t.Errorf("%s does not say that it cost %s", path, exact)
 		}
 	}
-	if file := lines(t, person.Get("/sessions/csv")); len(file) != 2 || file[1][slices.Index(file[0], "cost_micro_usd")] != fmt.Sprint(cost) {
+	if file := lines(t, person.Get("/sessions/csv")); len(file) != 2 || file[1][slices.Index(file[0], "cost_micro_usd")] != strconv.FormatInt(cost, 10) {
 		t.Errorf("the file says %v, want %d", file, cost)
 	}
 }

@@ -163,17 +163,6 @@ func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (ses
 	return session.Made{}, tuningErrBroken
 }
 
-// windows are windows that work, under a name of their own beside the method ModelWindows.
-type windows = tenants.ModelWindows
-
-// brokenWindows cannot be read.
-type brokenWindows struct{ windows }
-
-// ModelWindows implements tenants.ModelWindows.
-func (brokenWindows) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
-	return nil, tuningErrBroken
-}
-
 func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) {

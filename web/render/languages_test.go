@@ -107,7 +107,7 @@ func written(t *testing.T, lexer chroma.Lexer) *chroma.RegexLexer {
 	t.Helper()
 	rules, is := lexer.(*chroma.RegexLexer)
 	if !is { // Markdown, whose head may be YAML
-		rules, is = reflect.ValueOf(lexer).Elem().FieldByName("Lexer").Interface().(*chroma.RegexLexer)
+		rules, is = reflect.TypeAssert[*chroma.RegexLexer](reflect.ValueOf(lexer).Elem().FieldByName("Lexer"))
 	}
 	if !is {
 		t.Fatalf("%s is not made of rules", lexer.Config().Name)

@@ -38,5 +38,4 @@ func TestListIsOrderedAndNarrowedByClicks(t *testing.T) {
 	}
 	tab.Click(`.chip a[aria-label="Remove the filter model"]`)
 	tab.Until(`document.querySelector('.chip') === null && ` + rows + ` === 50`)
-
 }

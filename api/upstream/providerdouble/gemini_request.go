@@ -3,8 +3,9 @@ package providerdouble
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -154,10 +155,8 @@ func (g *geminiReader) parse(_ http.Header, body []byte) (*geminiRequest, *Rejec
 // parseHead reads everything but the contents.
 func (g *geminiReader) parseHead(r *geminiRequest) *Rejection {
 	if r.members.has("cachedContent") {
-		for _, name := range []string{"systemInstruction", "tools", "toolConfig"} {
-			if r.members.has(name) {
-				return refuse("CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request.")
-			}
+		if slices.ContainsFunc([]string{"systemInstruction", "tools", "toolConfig"}, r.members.has) {
+			return refuse("CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request.")
 		}
 	}
 	config, _ := objectMembers(r.members["generationConfig"])
@@ -274,7 +273,7 @@ func (g *geminiReader) parsePart(content *geminiContent, raw json.RawMessage, i,
 		return refuse("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field\n", path)
 	}
 	if isSigned && signature != skipValidation && !g.signer.isOwn(signed, signature) && content.badSigned == "" {
-		content.badSigned = fmt.Sprintf("%d", j+1)
+		content.badSigned = strconv.Itoa(j + 1)
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package providerdouble
 
+import "slices"
+
 import "strings"
 
 // check applies all rules for a whole request. Contents of one role that follow each other count as one.
@@ -10,8 +12,8 @@ func (g *geminiReader) check(r *geminiRequest) *Rejection {
 			return refuse("Thought signature is not valid.")
 		}
 		if last := len(turns) - 1; last >= 0 && turns[last].role == content.role {
-			turns[last].calls = append(turns[last].calls[:len(turns[last].calls):len(turns[last].calls)], content.calls...)
-			turns[last].results = append(turns[last].results[:len(turns[last].results):len(turns[last].results)], content.results...)
+			turns[last].calls = append(slices.Clip(turns[last].calls), content.calls...)
+			turns[last].results = append(slices.Clip(turns[last].results), content.results...)
 			turns[last].hasText = turns[last].hasText || content.hasText
 			continue
 		}

@@ -102,17 +102,17 @@ func aider() Client {
 
 // exports returns the shell lines that set variables. They read the key without showing it.
 func exports(p Place, s Setup, variables []string) string {
-	print := ShellLine([]string{s.Program, "key", "show", "--server", s.Server})
+	show := ShellLine([]string{s.Program, "key", "show", "--server", s.Server})
 	var lines []string
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case p.OS == "windows" && value == s.Key:
-			lines = append(lines, "$env:"+name+" = & "+print)
+			lines = append(lines, "$env:"+name+" = & "+show)
 		case p.OS == "windows":
 			lines = append(lines, "$env:"+name+` = "`+value+`"`)
 		case value == s.Key:
-			lines = append(lines, "export "+name+`="$(`+print+`)"`)
+			lines = append(lines, "export "+name+`="$(`+show+`)"`)
 		default:
 			lines = append(lines, "export "+name+`="`+value+`"`)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -418,7 +419,7 @@ func TestConnectThatIsKilledCanBeTakenBack(t *testing.T) {
 			}
 			old := read(t, path)
 			command := exec.CommandContext(t.Context(), os.Args[0])
-			command.Env = []string{killAt + "=" + fmt.Sprint(step), "HOME=" + c.Place.Home, "SERVER=https://second.example.com"}
+			command.Env = []string{killAt + "=" + strconv.Itoa(step), "HOME=" + c.Place.Home, "SERVER=https://second.example.com"}
 			err := command.Run()
 			done = err == nil
 			if !done {

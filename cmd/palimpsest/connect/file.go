@@ -65,7 +65,7 @@ func follow(path string) (string, error) {
 		}
 		target, err := os.Readlink(path)
 		if err != nil {
-			return path, nil // neither a file nor a link
+			return path, nil //nolint:nilerr // neither a file nor a link
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)

@@ -3,6 +3,7 @@ package connect
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,7 +87,7 @@ func edit(f format, text []byte, change func([]byte, map[string]any) ([]byte, er
 	}
 	got, err := f.parse(changed)
 	if err != nil || !same(got, want) {
-		return nil, fmt.Errorf("the file is written in a way that cannot be edited safely: make the change by hand, as docs/clients.md says")
+		return nil, errors.New("the file is written in a way that cannot be edited safely: make the change by hand, as docs/clients.md says")
 	}
 	if marked {
 		changed = append([]byte(byteOrderMark), changed...)

@@ -114,12 +114,12 @@ func keepComments(removed, following hujson.Extra) hujson.Extra {
 
 // nested returns a value inside the objects and lists of its path.
 func nested(path []string, value json.RawMessage) json.RawMessage {
-	for i := len(path) - 1; i >= 0; i-- {
-		if _, _, item := selector(path[i]); item && i == len(path)-1 {
+	for i, p := range slices.Backward(path) {
+		if _, _, item := selector(p); item && i == len(path)-1 {
 			value = json.RawMessage("[" + string(value) + "]")
 			continue
 		}
-		value = json.RawMessage("{" + string(encode(path[i])) + ":" + string(value) + "}")
+		value = json.RawMessage("{" + string(encode(p)) + ":" + string(value) + "}")
 	}
 	return value
 }
@@ -141,8 +141,8 @@ func find(in *hujson.Value, step string) *hujson.Value {
 
 // memberIn returns the index of an object's last member with a name, or -1. The last one counts.
 func memberIn(in *hujson.Object, name string) int {
-	for i := len(in.Members) - 1; i >= 0; i-- {
-		if literal, is := in.Members[i].Name.Value.(hujson.Literal); is && literal.String() == name {
+	for i, v := range slices.Backward(in.Members) {
+		if literal, is := v.Name.Value.(hujson.Literal); is && literal.String() == name {
 			return i
 		}
 	}

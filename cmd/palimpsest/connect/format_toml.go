@@ -19,8 +19,7 @@ type tomlFormat struct{}
 func (tomlFormat) parse(text []byte) (map[string]any, error) {
 	content := map[string]any{}
 	if err := toml.Unmarshal(text, &content); err != nil {
-		var decode *toml.DecodeError
-		if errors.As(err, &decode) {
+		if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 			row, _ := decode.Position()
 			return nil, fmt.Errorf("line %d: %s", row, strings.TrimPrefix(decode.Error(), "toml: "))
 		}

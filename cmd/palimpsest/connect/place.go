@@ -43,12 +43,12 @@ func ThisProgram() (string, error) {
 	}
 	inPath, err := exec.LookPath("palimpsest")
 	if err != nil {
-		return self, nil
+		return self, nil //nolint:nilerr // it is in no folder of the path
 	}
 	a, errA := os.Stat(self)
 	b, errB := os.Stat(inPath)
 	if errA != nil || errB != nil || !os.SameFile(a, b) {
-		return self, nil
+		return self, nil //nolint:nilerr // the path has another program
 	}
 	return filepath.Abs(inPath)
 }

@@ -71,7 +71,7 @@ func (l Launch) in(folder string) (Launch, error) {
 // start runs a program at this one's terminal. The terminal sends it Ctrl-C directly; start forwards
 // signals that ask this process to end.
 func start(program string, arguments, environment []string) error {
-	command := exec.Command(program, arguments...) //nolint:gosec // the client that the user asked for
+	command := exec.Command(program, arguments...) //nolint:gosec,noctx // the client that the user asked for, until it ends
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Env = environment
 	signals := make(chan os.Signal, 1)

@@ -12,6 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
+// Times of the checks.
 const (
 	Interval     = 10 * time.Second // between checks of the installation's parts
 	checkTimeout = 3 * time.Second  // for one part

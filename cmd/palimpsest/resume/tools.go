@@ -71,6 +71,7 @@ func operationOf(tool, arguments string) (made operation, known bool) {
 		return made, known
 	case edits:
 		return made, made.path != "" && made.before != ""
+	case reads, writes:
 	}
 	return made, made.path != ""
 }

@@ -10,8 +10,8 @@ import (
 
 // realFolder returns a folder with symbolic links followed, as clients see it.
 func realFolder(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		return followed
 	}
 	return path
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/base64"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,9 +54,7 @@ func TestSettingWithAListKeepsEveryValue(t *testing.T) {
 		for range c.values {
 			c.values = append(c.values[1:], c.values[0])
 			settings := map[string]string{}
-			for other, value := range c.beside {
-				settings[other] = value
-			}
+			maps.Copy(settings, c.beside)
 			settings[name] = strings.Join(c.values, c.separated)
 			config, err := LoadConfig("", environment(settings))
 			if err != nil {

@@ -110,6 +110,7 @@ func (d *Database) reach(ctx context.Context) error {
 	return connection.Close(ctx)
 }
 
+// Times to wait for a database.
 const (
 	databasePatience = 30 * time.Second       // how long a start waits for a database that refuses connections
 	databaseAgain    = 500 * time.Millisecond // between two tries

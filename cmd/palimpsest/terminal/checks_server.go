@@ -205,7 +205,7 @@ func (d *diagnosis) models(ctx context.Context) {
 	case !slices.Contains(names, d.model):
 		d.note("provider", Warning, fmt.Sprintf("it lists %d models, and not %s", len(names), d.model), "choose another model in the client, or --model; the page Providers says which key serves which")
 	default:
-		d.note("provider", OK, fmt.Sprintf("it lists %s", d.model), "")
+		d.note("provider", OK, "it lists "+d.model, "")
 	}
 }
 

@@ -11,7 +11,7 @@ func refreshDetached(session string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command(program, "status", "--refresh", session)
+	command := exec.Command(program, "status", "--refresh", session) //nolint:gosec,noctx // this program, which goes on after the caller
 	detach(command)
 	if err := command.Start(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -303,13 +304,13 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 		fix   string // part of it
 	}{
 		"nobody logged in":      {func(i *installation) { i.loginErr = credential.ErrNone }, "login", Failed, "palimpsest login"},
-		"locked key store":      {func(i *installation) { i.loginErr = fmt.Errorf("locked") }, "login", Failed, "palimpsest login"},
+		"locked key store":      {func(i *installation) { i.loginErr = errors.New("locked") }, "login", Failed, "palimpsest login"},
 		"server is away":        {func(i *installation) { i.closed = true }, "server", Failed, "check that the server runs"},
 		"unknown name":          {func(i *installation) { i.login = credential.Login{Server: "http://nowhere.invalid", Key: "k"} }, "server", Failed, "check the address"},
 		"untrusted certificate": {func(i *installation) { i.tls = true }, "server", Failed, "certificate"},
 		"login page in between": {func(i *installation) { i.routes["/api/v1/openapi.yaml"] = page200 }, "server", Failed, "proxy or a login page"},
 		"server redirects": {func(i *installation) {
-			i.routes["/api/v1/openapi.yaml"] = http.RedirectHandler("https://new.example", 301).ServeHTTP
+			i.routes["/api/v1/openapi.yaml"] = http.RedirectHandler("https://new.example", http.StatusMovedPermanently).ServeHTTP
 		}, "server", Failed, "log in to that address"},
 		"server fails":          {func(i *installation) { i.refuses("/api/v1/openapi.yaml", 502, "x") }, "server", Failed, "ask the person who runs"},
 		"clock is wrong":        {func(i *installation) { i.now = i.now.Add(-time.Hour) }, "clock", Failed, "NTP"},

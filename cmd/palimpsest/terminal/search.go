@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,8 +114,8 @@ func (a *App) tail(ctx context.Context, client *Client, query url.Values, asJSON
 			}
 			requests.Data = requests.Data[:10]
 		}
-		for i := len(requests.Data) - 1; i >= 0; i-- {
-			request := requests.Data[i]
+		for _, request := range slices.Backward(requests.Data) {
+
 			if known[request.ID] {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -249,12 +250,7 @@ func (a *App) releaseCommand() *cobra.Command {
 }
 
 func contains(list []string, text string) bool {
-	for _, one := range list {
-		if one == text {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, text)
 }
 
 func (a *App) exportCommand() *cobra.Command {

@@ -3,9 +3,9 @@ package terminal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -182,7 +182,7 @@ func (s *State) add(lane laneJSON) {
 
 // addRequests adds the requests since the newest one in the sums.
 func (c *Client) addRequests(ctx context.Context, state *State, kinds map[string]string) error {
-	query := url.Values{"session": {state.Session}, "limit": {fmt.Sprint(pageSize)}}
+	query := url.Values{"session": {state.Session}, "limit": {strconv.Itoa(pageSize)}}
 	known, newest, main := state.Newest, "", false
 	for range maxPages {
 		var requests page[requestJSON]

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func (r *recorded) serve(w http.ResponseWriter, request *http.Request) {
 		end := min(at+2, len(r.requests))
 		answer := map[string]any{"data": r.requests[at:end]}
 		if end < len(r.requests) {
-			answer["next_cursor"] = fmt.Sprint(end)
+			answer["next_cursor"] = strconv.Itoa(end)
 		}
 		write(w, http.StatusOK, answer)
 	}

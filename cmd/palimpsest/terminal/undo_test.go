@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func turned(t *testing.T, turns, shortened int) (app *App, changes *[]string) {
 			}
 			answer := map[string]any{"data": data}
 			if end := at + len(data); end < turns {
-				answer["next_cursor"] = fmt.Sprint(end)
+				answer["next_cursor"] = strconv.Itoa(end)
 			}
 			write(w, http.StatusOK, answer)
 		}

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,9 +19,9 @@ func (s State) line(now time.Time) string {
 		}
 		return "palimpsest: no request yet"
 	}
-	parts := []string{fmt.Sprintf("context %s", tokensText(int64(s.Context)))}
+	parts := []string{"context " + tokensText(int64(s.Context))}
 	if s.Sent != s.Context {
-		parts = append(parts, fmt.Sprintf("sent %s", tokensText(int64(s.Sent))))
+		parts = append(parts, "sent "+tokensText(int64(s.Sent)))
 	}
 	parts = append(parts, plural(s.Main.Compactions, "compaction"), saved(s.Main.SavedMicroUSD))
 	if s.Subagents.Threads > 0 {
@@ -50,7 +51,7 @@ func (c Compaction) line(session string) string {
 func tokensText(n int64) string {
 	switch {
 	case n < 1000:
-		return fmt.Sprint(n)
+		return strconv.FormatInt(n, 10)
 	case n < 999_500:
 		return fmt.Sprintf("%.0fk", float64(n)/1000)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"palimpsest/pipeline"
@@ -457,7 +458,7 @@ func (r *reading) openTasks(length int) []string {
 					}
 				}
 			case "TaskCreate":
-				id := fmt.Sprint(len(order) + 1)
+				id := strconv.Itoa(len(order) + 1)
 				order, created[id] = append(order, id), said.Subject
 			case "TaskUpdate":
 				if said.Status == "completed" || said.Status == "deleted" {

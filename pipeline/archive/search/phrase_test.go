@@ -3,6 +3,7 @@ package search_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func parts(most int) []conversation.Message {
 		for line := 1; line <= most; line++ {
 			fmt.Fprintf(&text, "Part %d, line %d: the copper weighs %d grams.\n", part, line, part*line*17%9973)
 		}
-		id := fmt.Sprint(part)
+		id := strconv.Itoa(part)
 		messages = append(messages, message(conversation.Assistant, called(id, "Bash", `{"command":"cat next"}`)), message(conversation.User, answered(id, text.String())))
 	}
 	return messages

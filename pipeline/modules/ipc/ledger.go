@@ -251,8 +251,8 @@ func (r *records) boundTyped() typedBound {
 		}
 	}
 	bound := typedBound{shortestTyped, len(r.history.digests)}
-	for i := len(lengths) - 1; i >= 0; i-- {
-		if most -= min(lengths[i], shortestTyped) + around; most < 0 {
+	for i, length := range slices.Backward(lengths) {
+		if most -= min(length, shortestTyped) + around; most < 0 {
 			break
 		}
 		bound.from = indexes[i]

@@ -153,11 +153,11 @@ func (s Source) use(content, signature []byte) error {
 // read reads the file or address at the place plus an ending.
 func (s Source) read(ctx context.Context, ending string, most int64) ([]byte, error) {
 	if filepath.IsAbs(s.Place) {
-		file, err := os.Open(s.Place + ending)
+		file, err := os.Open(s.Place + ending) //nolint:gosec // the operator names the file
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
+		defer file.Close() //nolint:errcheck // it is only read
 		return bounded(file, most)
 	}
 	address, err := url.Parse(s.Place)

@@ -3,6 +3,7 @@ package geminiinteractions
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/wire"
@@ -58,10 +59,10 @@ func (l *listener) add(event json.RawMessage) {
 	delta := wire.Get(event, "delta")
 	l.answer.Said += said(delta)
 	index, _ := wire.Int(wire.Get(event, "index"))
-	for i := len(l.steps) - 1; i >= 0; i-- {
-		if l.steps[i].index == index {
+	for _, v := range slices.Backward(l.steps) {
+		if v.index == index {
 			if l.keep(len(delta)) {
-				l.steps[i].add(append(json.RawMessage(nil), delta...))
+				v.add(append(json.RawMessage(nil), delta...))
 			}
 			return
 		}
@@ -282,7 +283,7 @@ func (b *building) whole() (raw json.RawMessage, ok bool) {
 	raw = b.step
 	contents := b.contents
 	if b.text.Len() > 0 {
-		contents = append(contents[:len(contents):len(contents)], textContent(wire.Quote(b.text.String())))
+		contents = append(slices.Clip(contents), textContent(wire.Quote(b.text.String())))
 	}
 	if len(contents) > 0 {
 		member := "content"

@@ -54,7 +54,7 @@ func (s *Session) writeGeminiAnswer(e exchange) {
 			if err := json.Compact(&input, []byte(call.input)); err != nil {
 				panic(fmt.Sprintf("sessiontest: %v", err))
 			}
-			part += fmt.Sprintf(`,"thoughtSignature":%s`, quote(s.Options.Signer.Sign(call.name+"\x00"+input.String())))
+			part += ",\"thoughtSignature\":" + quote(s.Options.Signer.Sign(call.name+"\x00"+input.String()))
 		}
 		parts = append(parts, part+"}")
 		member := "output"
