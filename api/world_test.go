@@ -201,9 +201,9 @@ func TestEndedConnectionIsNotCalledUnreachable(t *testing.T) {
 func TestBodiesOfEveryCodingAreRead(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"gpt-5.1","input":"` + strings.Repeat("x y z ", 4000) + `"}`
-	coded := func(make func(io.Writer) io.WriteCloser, text string) string {
+	coded := func(wrap func(io.Writer) io.WriteCloser, text string) string {
 		var out bytes.Buffer
-		writer := make(&out)
+		writer := wrap(&out)
 		_, _ = io.WriteString(writer, text)
 		_ = writer.Close()
 		return out.String()

@@ -250,7 +250,7 @@ func TestKilledReporterReportsEveryExchangeOnce(t *testing.T) {
 		if run > 3*kills {
 			t.Fatal("the reporter does not come to an end")
 		}
-		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReporterProcess$") //nolint:gosec // itself
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReporterProcess$")
 		command.Env = append(os.Environ(), "BILLING_REPORTER="+b.database.AppURL, "BILLING_WORKER="+b.database.WorkerURL, "BILLING_STRIPE="+b.double.URL,
 			"BILLING_NOW="+b.double.Now().Add(time.Duration(run)*6*time.Minute).Format(time.RFC3339))
 		var output strings.Builder

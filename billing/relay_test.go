@@ -15,13 +15,13 @@ import (
 func (b bundle) second(t *testing.T, seen func(r *http.Request)) *billing.Service {
 	t.Helper()
 	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := http.NewRequestWithContext(r.Context(), r.Method, b.double.URL+r.URL.RequestURI(), r.Body) //nolint:gosec // the double in this process
+		request, err := http.NewRequestWithContext(r.Context(), r.Method, b.double.URL+r.URL.RequestURI(), r.Body)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		request.Header = r.Header
-		response, err := http.DefaultClient.Do(request) //nolint:gosec // the double in this process
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Error(err)
 			return

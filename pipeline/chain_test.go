@@ -131,7 +131,7 @@ func (n named) Name() string { return n.name }
 
 func (n named) Process(context.Context, *pipeline.View) (*pipeline.Draft, error) {
 	*n.ran = append(*n.ran, n.name)
-	return nil, nil //nolint:nilnil // nothing changes
+	return nil, nil
 }
 
 func TestModulesRunInTheConfigsOrderAndMissingOnesAreSkipped(t *testing.T) {

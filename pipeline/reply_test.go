@@ -18,7 +18,7 @@ func (r *replying) Name() string { return r.name }
 
 func (r *replying) Process(context.Context, *View) (*Draft, error) {
 	r.ran++
-	return nil, nil //nolint:nilnil // nothing changes
+	return nil, nil
 }
 
 func (r *replying) Answer(ctx context.Context, exchange *View) (draft *Draft, err error) {
@@ -37,7 +37,7 @@ func TestFailedReplyGoesOnToTheProvider(t *testing.T) {
 		events   int
 	}{
 		"answer":    {func(context.Context, *Draft) (*Reply, error) { return &Reply{Text: "a"}, nil }, true, 0},
-		"no answer": {func(context.Context, *Draft) (*Reply, error) { return nil, nil }, false, 0}, //nolint:nilnil // as modules do
+		"no answer": {func(context.Context, *Draft) (*Reply, error) { return nil, nil }, false, 0},
 		"error": {func(_ context.Context, draft *Draft) (*Reply, error) {
 			draft.Event("answered", "", nil)
 			return &Reply{Text: "a"}, errors.New("broken")

@@ -29,7 +29,7 @@ const (
 
 // Setting describes a setting of a module: its name in a config, its valid values, and its form in the
 // dashboard.
-type Setting struct {
+type Setting struct { //nolint:recvcheck // Within returns a changed copy
 	Name        string // in the module's section of a config
 	Kind        Kind
 	Label, Hint string

@@ -198,7 +198,7 @@ func TestComposeFileGivesTheProductSettingsItReads(t *testing.T) {
 		}
 	}
 
-	if _, err := blob.Open(t.Context(), product.Environment["PALIMPSEST_BLOB_URL"]); err != nil {
+	if _, err := blob.Open(product.Environment["PALIMPSEST_BLOB_URL"]); err != nil {
 		t.Errorf("PALIMPSEST_BLOB_URL %v", err)
 	}
 

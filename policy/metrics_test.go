@@ -69,7 +69,7 @@ func namedInTheProgram(t *testing.T, ending string) []string {
 	t.Helper()
 	main, err := fs.Glob(repository, "cmd/palimpsest/*.go")
 	below, belowErr := fs.Glob(repository, "cmd/palimpsest/*/*.go")
-	files := append(main, below...)
+	files := slices.Concat(main, below)
 	if err := errors.Join(err, belowErr); err != nil || len(main) == 0 || len(below) == 0 {
 		t.Fatalf("%d and %d files, %v", len(main), len(below), err)
 	}

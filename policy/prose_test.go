@@ -20,21 +20,21 @@ type stumble struct {
 // stumbles is such wording; docs/decisions.md says why a list here and not a prose linter. The words
 // stand in groups by what to write instead.
 var stumbles = []stumble{
-	of(`\b(of) (ours|theirs)\b`, "of our", "of their"),                                                             // our X, their X
-	of(`\bwho`+`ever\b|\bsome`+`body\b`, "hoever", "omebody"),                                                      // the person who, someone
-	of(`\bno`+`body (minds|cares|does|is|waits|else)\b`, "obody "),                                                 // no one
-	of(`\ba`+`new\b`, "a"+"new"),                                                                                   // again
-	of(`\b(is|are) none\b`, "s none", "re none"),                                                                   // is not a ..., does not exist
-	of(`\b(what|that) is no\b|\bno such one\b`, "hat is no", "o such one"),                                         // what is not a ...
-	of(`\b(nil|empty|0): (no`+`body|none|nothing|it is|they are|there)`, "nil: ", "empty: ", "0: "),                // nil if ...
-	of(`\b(broke|breaks) off\b`, "roke off", "reaks off"),                                                          // ended early
-	of(`\b(is|are) told of\b`, "told of"),                                                                          // is notified of
-	of(`\bfor good\b|\bby way of\b|\bin force\b`, "or good", "y way of", "n force"),                                // permanently, through, current
-	of(`\bwhere`+`from\b|\bthere`+`of\b|\bthere`+`in\b`, "herefrom", "hereof", "herein"),                           // say what is meant
-	of(`col`+`our|behavi`+`our|neighb`+`our|\blabel`+`led\b`, "olour", "aviour", "ghbour", "abelled"),              // American spelling
-	of(`(recogn|normal|organ)`+`is(e|a|i)`, "ognis", "rmalis", "rganis"),                                           // American spelling
-	of(`(^|[^'"[:word:]])(lear`+`nt|spe`+`lt)([^\]'":[:word:]]|$)|['"](lear`+`nt|spe`+`lt)[ ,.]`, "earnt", "pelt"), // learned, spelled; a source of the API keeps its name
-	of(`\bTestWhat`+`Is|\bTestWho`+`May`, "estwhatis", "estwhomay"),                                                // say what happens, as a sentence
+	of(`\b(of) (ours|theirs)\b`, "of our", "of their"),                                                                // our X, their X
+	of(`\bwho`+`ever\b|\bsome`+`body\b`, "hoever", "omebody"),                                                         // the person who, someone
+	of(`\bno`+`body (minds|cares|does|is|waits|else)\b`, "obody "),                                                    // no one
+	of(`\ba`+`new\b`, "a"+"new"),                                                                                      // again
+	of(`\b(is|are) none\b`, "s none", "re none"),                                                                      // is not a ..., does not exist
+	of(`\b(what|that) is no\b|\bno such one\b`, "hat is no", "o such one"),                                            // what is not a ...
+	of(`\b(nil|empty|0): (no`+`body|none|nothing|it is|they are|there)`, "nil: ", "empty: ", "0: "),                   // nil if ...
+	of(`\b(broke|breaks) off\b`, "roke off", "reaks off"),                                                             // ended early
+	of(`\b(is|are) told of\b`, "told of"),                                                                             // is notified of
+	of(`\bfor good\b|\bby way of\b|\bin force\b`, "or good", "y way of", "n force"),                                   // permanently, through, current
+	of(`\bwhere`+`from\b|\bthere`+`of\b|\bthere`+`in\b`, "herefrom", "hereof", "herein"),                              // say what is meant
+	of(`col`+`our|behavi`+`our|neighb`+`our|\blabel`+`led\b`, "olour", "aviour", "ghbour", "abelled"),                 // American spelling
+	of(`(recogn|normal|organ)`+`is(e|a|i)`, "ognis", "rmalis", "rganis"),                                              // American spelling
+	of(`(^|[^'"[:word:]])(lear`+`nt|spe`+`lt)([^\]'":[:word:]]|$)|['"](lear`+`nt|spe`+`lt)[ ,.]`, "earn"+"t", "pelt"), // learned, spelled; a source of the API keeps its name
+	of(`\bTestWhat`+`Is|\bTestWho`+`May`, "estwhatis", "estwhomay"),                                                   // say what happens, as a sentence
 }
 
 func of(wording string, fragments ...string) stumble {

@@ -27,7 +27,7 @@ func ReadSecret(auth Auth, text string) (Secret, error) {
 		if err != nil {
 			return Secret{}, err
 		}
-		stored, err := json.Marshal(account)
+		stored, err := json.Marshal(account) //nolint:gosec // Stored is what gets sealed
 		return Secret{Stored: string(stored), Shown: account.KeyID, Hidden: []string{account.PrivateKey}}, err
 	case AuthEntra:
 		app, err := ParseEntraApp(text)

@@ -55,7 +55,7 @@ type DeviceDecision struct {
 }
 
 // Waits reports whether a person can still decide about a login.
-func (l DeviceLogin) Waits(now time.Time) bool {
+func (l *DeviceLogin) Waits(now time.Time) bool {
 	return !l.Denied && l.User == uuid.Nil && now.Before(l.ExpiresAt)
 }
 

@@ -45,7 +45,8 @@ const (
 	AuthXAPIKey Auth = "x-api-key" // X-Api-Key: KEY
 	AuthAPIKey  Auth = "api-key"   // Api-Key: KEY, for Azure
 
-	AuthGoogAPIKey Auth = "x-goog-api-key" // X-Goog-Api-Key: KEY
+	// AuthGoogAPIKey is X-Goog-Api-Key: KEY.
+	AuthGoogAPIKey Auth = "x-goog-api-key" //nolint:gosec // a header
 
 	// AuthSigV4 signs each request with an AWS access key, see AWSKey.
 	AuthSigV4 Auth = "sigv4"

@@ -103,7 +103,7 @@ func (c *QuotaChange) members(do func(limit *Limit, member reflect.Value)) {
 }
 
 // Apply sets the limits given in the change. The error is an Invalid.
-func (c QuotaChange) Apply(quota *Quota) (wrong error) {
+func (c *QuotaChange) Apply(quota *Quota) (wrong error) {
 	c.members(func(limit *Limit, member reflect.Value) {
 		switch given := member.Interface().(type) {
 		case *int:

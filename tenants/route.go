@@ -62,7 +62,7 @@ func Routes(keys []ProviderKey, asked Asked) ([]int, error) {
 		all = append(all, i)
 		takes = append(takes, key.Models...)
 	}
-	switch unnamed := append(defaults, open...); {
+	switch unnamed := slices.Concat(defaults, open); {
 	case len(all) == 0:
 		return nil, ErrNoProvider
 	case len(named) > 0:

@@ -78,9 +78,9 @@ func counted(t *testing.T, limiter *Limiter, limit string) float64 {
 func asks(t *testing.T, limiter *Limiter, conn net.Conn) context.Context {
 	t.Helper()
 	request := httptest.NewRequestWithContext(Context(t.Context(), conn), http.MethodGet, "/", nil)
-	var ctx context.Context
-	limiter.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })).ServeHTTP(httptest.NewRecorder(), request)
-	return ctx
+	var seen *http.Request
+	limiter.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r })).ServeHTTP(httptest.NewRecorder(), request)
+	return seen.Context()
 }
 
 // S18, S39: one place has so many connections at most, by network in IPv6; others and trusted

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -44,7 +45,7 @@ func serve(t *testing.T, limits Limits) *served {
 		State(conn, state)
 		s.changed <- struct{}{}
 	}
-	server := &http.Server{ConnContext: Context, ConnState: state, Protocols: protocols, Handler: s.limiter.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Minute, ConnContext: Context, ConnState: state, Protocols: protocols, Handler: s.limiter.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if key := r.Header.Get("Key"); key != "" {
 			if err := Admitted(r.Context(), named(key), named(r.Header.Get("Account"))); err != nil {
 				http.Error(w, err.Error(), http.StatusTooManyRequests)
@@ -109,8 +110,8 @@ func (c *client) status() (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func (c *client) ask(path, key, account string) (int, string) {
-	c.send(path, key, account)
+func (c *client) ask(key, account string) (int, string) {
+	c.send("/", key, account)
 	return c.status()
 }
 
@@ -120,7 +121,7 @@ func (s *served) idle(count int, key, account string) []*client {
 	all := make([]*client, count)
 	for i := range all {
 		all[i] = s.dial()
-		if status, said := all[i].ask("/", key, account); status != http.StatusOK {
+		if status, said := all[i].ask(key, account); status != http.StatusOK {
 			s.t.Fatalf("connection %d of %s: %d %s", i, key, status, said)
 		}
 		s.settle()
@@ -161,7 +162,7 @@ func (s *served) hold(count int, key, account string) []*client {
 // open returns which of some connections still answer.
 func open(clients []*client, key, account string) (indexes []int) {
 	for i, c := range clients {
-		if status, _ := c.ask("/", key, account); status == http.StatusOK {
+		if status, _ := c.ask(key, account); status == http.StatusOK {
 			indexes = append(indexes, i)
 		}
 	}
@@ -181,7 +182,7 @@ func TestKeysAndAccountsHaveSoManyConnections(t *testing.T) {
 	if got := open(first[1:], "a", "ann"); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("beside three of another key of the account %v are open", got)
 	}
-	status, said := s.dial().ask("/", "b", "ann")
+	status, said := s.dial().ask("b", "ann")
 	if status != http.StatusTooManyRequests || !strings.Contains(said, "This API key or login has 3 connections with a request under way") {
 		t.Errorf("one more of a key whose connections are all in use: %d %s", status, said)
 	}
@@ -189,7 +190,7 @@ func TestKeysAndAccountsHaveSoManyConnections(t *testing.T) {
 	if got := open(first, "a", "ann"); len(got) != 0 {
 		t.Errorf("%v are open beside five that are in use", got)
 	}
-	status, said = s.dial().ask("/", "d", "ann")
+	status, said = s.dial().ask("d", "ann")
 	if status != http.StatusTooManyRequests || !strings.Contains(said, "The account that owns this workspace has 5 connections") {
 		t.Errorf("one more of the account: %d %s", status, said)
 	}
@@ -220,7 +221,7 @@ func TestIdleConnectionsAreClosedWhereDescriptorsRunLow(t *testing.T) {
 		t.Errorf("of the two of another account %v are open", got)
 	}
 	for _, c := range strangers {
-		if status, _ := c.ask("/", "", ""); status != http.StatusOK {
+		if status, _ := c.ask("", ""); status != http.StatusOK {
 			t.Error("a stranger of three was closed before the flood")
 		}
 	}
@@ -244,7 +245,7 @@ func TestRequestWithoutADescriptorIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Limits{Descriptors: 5})
 	held := append(s.hold(1, "a", "ann"), s.hold(1, "b", "bob")...)
-	status, said := s.dial().ask("/", "c", "eve")
+	status, said := s.dial().ask("c", "eve")
 	if status != http.StatusServiceUnavailable || !strings.Contains(said, "All connections of this server are in use") {
 		t.Errorf("status %d: %s", status, said)
 	}
@@ -295,7 +296,7 @@ func TestAccountLeavesAQuarterOfTheDescriptors(t *testing.T) {
 	for i := range 15 {
 		s.hold(1, fmt.Sprint("key ", i), "greedy")
 	}
-	status, said := s.dial().ask("/", "one more", "greedy")
+	status, said := s.dial().ask("one more", "greedy")
 	if status != http.StatusTooManyRequests || !strings.Contains(said, "three quarters") {
 		t.Errorf("one more: %d %s", status, said)
 	}

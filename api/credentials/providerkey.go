@@ -282,17 +282,15 @@ func placeAtRegion(key *tenants.ProviderKey) error {
 
 // checkBaseURL checks the base URL of a key.
 func (s *Service) checkBaseURL(baseURL string) error {
-	switch {
-	case baseURL == "":
+	if baseURL == "" {
 		return nil
-	default:
-		for place, what := range map[string]string{"//RESOURCE.": "the name of your own resource", "/projects/PROJECT/": "your project", "/workspaces/WORKSPACE/": "the id of your workspace"} {
-			if strings.Contains(baseURL, place) {
-				return tenants.Invalid{Field: "base_url", Message: "still says " + place + "; put " + what + " there"}
-			}
-		}
-		return upstream.VerifyBaseURL(baseURL, s.config.AllowPrivate)
 	}
+	for place, what := range map[string]string{"//RESOURCE.": "the name of your own resource", "/projects/PROJECT/": "your project", "/workspaces/WORKSPACE/": "the id of your workspace"} {
+		if strings.Contains(baseURL, place) {
+			return tenants.Invalid{Field: "base_url", Message: "still says " + place + "; put " + what + " there"}
+		}
+	}
+	return upstream.VerifyBaseURL(baseURL, s.config.AllowPrivate)
 }
 
 // checkModels returns patterns of models without the space around them and without

@@ -46,8 +46,6 @@ func newShared(client redis.UniversalClient) *shared {
 // says that the request is under way. A place that isn't renewed in time is charged, because the provider may
 // have worked on the request. It stays for a day with the negative time of the charge, for the case that its
 // replica was only slow.
-//
-//nolint:dupword // Lua
 const clockScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -106,7 +104,6 @@ local function meets(s)
 end
 `
 
-//nolint:dupword // Lua
 const admitScript = `
 local kind, which, pause = 0, 0, 0
 for i, s in ipairs(subjects) do
@@ -141,7 +138,6 @@ end
 return answer
 `
 
-//nolint:dupword // Lua
 const takeScript = `
 local kind, which, pause = 0, 0, 0
 local holds = amount(place) > 0

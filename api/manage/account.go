@@ -395,7 +395,7 @@ func oauthForm(c echo.Context) (func(name string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	form, err := url.ParseQuery(string(body))
+	form, err := url.ParseQuery(body)
 	if err != nil {
 		return nil, malformed{message: "The body is not a form."}
 	}

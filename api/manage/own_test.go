@@ -25,7 +25,7 @@ func (w *tenant) colleagueWhoSpoke(t *testing.T, name string) *tenant {
 }
 
 // ownRoutes returns the paths that answer a member, with the ids of a tenant.
-func ownRoutes(p *product, of *tenant) map[string]string {
+func ownRoutes(of *tenant) map[string]string {
 	paths := map[string]string{
 		"GET /usage?by=key": "/usage?by=key", "GET /usage?by=member": "/usage?by=member", "GET /usage?by=project": "/usage?by=project",
 		"GET /sessions?show": "/sessions?show=problems", "GET /requests?status": "/requests?status=4xx",
@@ -68,7 +68,7 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 	changing := regexp.MustCompile(`"request_id":"[^"]*"|"?[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z?"?`)
 	body := func(answer reply) []byte { return changing.ReplaceAll(answer.body, nil) }
 	before := map[string]reply{}
-	for name, path := range ownRoutes(p, bee) {
+	for name, path := range ownRoutes(bee) {
 		for caller, call := range callers {
 			before[caller+name] = call(path)
 		}
@@ -77,7 +77,7 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 	wasp := owner.colleagueWhoSpoke(t, "wasp")
 	wasp.overspend(t)
 
-	for name, path := range ownRoutes(p, bee) {
+	for name, path := range ownRoutes(bee) {
 		for caller, call := range callers {
 			answer, was := call(path), before[caller+name]
 			if answer.status != was.status || !bytes.Equal(body(answer), body(was)) {
@@ -85,8 +85,8 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 			}
 		}
 	}
-	for name, path := range ownRoutes(p, wasp) {
-		if path == ownRoutes(p, bee)[name] {
+	for name, path := range ownRoutes(wasp) {
+		if path == ownRoutes(bee)[name] {
 			continue
 		}
 		for caller, call := range callers {

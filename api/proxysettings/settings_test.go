@@ -113,7 +113,7 @@ func TestChangedSettingsApplyOnceASlowDatabaseHasReadThem(t *testing.T) {
 	}
 	close(answer)
 	reading := workspace.String() + strconv.FormatUint(settings.changes.Count(), 10)
-	_, _, _ = settings.loading.Do(reading, func() (any, error) { return nil, nil }) // waits for it
+	<-settings.loading.DoChan(reading, func() (any, error) { return nil, nil }) // waits for it
 	if now, err := settings.of(t.Context(), workspace); err != nil || len(now.keys) != 2 {
 		t.Errorf("%d provider keys, %v, want the two of now", len(now.keys), err)
 	}

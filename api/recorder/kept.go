@@ -22,7 +22,7 @@ import (
 )
 
 // kept is a record to write, as it waits on the local disk.
-type kept struct {
+type kept struct { //nolint:recvcheck // encode changes its copy
 	Request  *session.Update   // the request's addition to its session, unless already recorded
 	Answered *session.Update   // the answer's addition
 	Exchange *tenants.Exchange // when it has ended

@@ -38,6 +38,7 @@ func TestExchangeIsRecordedOnceWhicheverCallFails(t *testing.T) {
 }
 
 func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
+	t.Helper()
 	dir, database, told := t.TempDir(), recordertest.NewDatabase(), 0
 	database.Calls = calls
 	close(database.Open)
@@ -150,10 +151,10 @@ func TestKeptExchangeIsRecordedWithItsRequest(t *testing.T) {
 	var said []string
 	for _, one := range database.Kept().Updates {
 		for _, entry := range one.Messages.Entries {
-			said = append(said, fmt.Sprint("request ", entry.Raw))
+			said = append(said, fmt.Sprintf("request %d", entry.Raw))
 		}
 		if one.Messages.Answer != nil {
-			said = append(said, fmt.Sprint("answer ", []byte(one.Messages.Answer)))
+			said = append(said, fmt.Sprintf("answer %d", one.Messages.Answer))
 		}
 	}
 	slices.Sort(said)

@@ -56,6 +56,7 @@ func TestReplayLosesNoRecordWhicheverCallFails(t *testing.T) {
 }
 
 func testReplay(t *testing.T, calls *faulttest.Calls) {
+	t.Helper()
 	dir, later := t.TempDir(), time.Now().Add(14*24*time.Hour)
 	var want []string
 	for range 2 { // processes that were killed

@@ -159,7 +159,7 @@ func bedrockBody(asked Request, counts bool) (model string, stream bool, body []
 				return true // Bedrock says what is wrong
 			}
 			more := slices.DeleteFunc(betas, func(beta string) bool { return slices.Contains(named, beta) })
-			if betas = append(named, more...); len(more) > 0 {
+			if betas = slices.Concat(named, more); len(more) > 0 {
 				return false
 			}
 			betas = nil

@@ -130,7 +130,7 @@ func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, with
 		return err
 	}
 	if b.config.Storage.BlobURL != "" {
-		if source.Bucket, err = blob.Open(ctx, b.config.Storage.BlobURL); err != nil {
+		if source.Bucket, err = blob.Open(b.config.Storage.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
@@ -231,7 +231,7 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, b
 	}
 	var target snapshot.Target
 	if b.config.Storage.BlobURL != "" {
-		if target.Bucket, err = blob.Open(ctx, b.config.Storage.BlobURL); err != nil {
+		if target.Bucket, err = blob.Open(b.config.Storage.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}

@@ -115,7 +115,7 @@ func (c *child) start() {
 	admin := ""
 	c.command = exec.Command(c.binary, "serve")
 	if c.files > 0 {
-		c.command = exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" serve`, c.files), c.binary) //nolint:gosec // the test's own program
+		c.command = exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" serve`, c.files), c.binary)
 		admin = "127.0.0.1:0"
 	}
 	c.command.Env = append(os.Environ(),

@@ -47,7 +47,7 @@ func statusLine(t testing.TB, program string) func() *exec.Cmd {
 		}
 	}
 	return func() *exec.Cmd {
-		command := exec.CommandContext(t.Context(), program, "statusline")                                      //nolint:gosec // the product
+		command := exec.CommandContext(t.Context(), program, "statusline")
 		command.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_CACHE_HOME=" + home, "GOGC=off"} // as connect has it run
 		command.Stdin = strings.NewReader(`{"session_id":"s1"}`)
 		return command

@@ -24,7 +24,7 @@ type stored struct {
 }
 
 // openStored opens the stores of sessions, and schedules their upkeep.
-func openStored(ctx context.Context, b base) (stored, error) {
+func openStored(b base) (stored, error) {
 	dataKeys := datakeys.New(b.db.DataKeys, b.vault)
 	keys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(b.db, keys).WithJobs(b.work)
@@ -32,18 +32,18 @@ func openStored(ctx context.Context, b base) (stored, error) {
 	b.work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
 	b.work.Every("fold_sums", foldEvery, foldTimeout, b.db.Usage.FoldSums)
 	b.work.Every("partitions", upkeepEvery, partitionsTimeout, newPartitions(b))
-	originals, mover, err := openArchive(ctx, b, keys)
+	originals, mover, err := openArchive(b, keys)
 	return stored{archiveKeys: keys, sessions: sessions, originals: originals, mover: mover}, err
 }
 
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
-func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
+func openArchive(b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
 	originals := archivedb.New(b.db, keys)
 	var bucket archive.Bucket
 	if b.Config.Storage.BlobURL != "" {
 		var err error
-		if bucket, err = blob.Open(ctx, b.Config.Storage.BlobURL); err != nil {
+		if bucket, err = blob.Open(b.Config.Storage.BlobURL); err != nil {
 			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 		originals = originals.WithBucket(bucket)

@@ -19,7 +19,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	if err != nil {
 		return err
 	}
-	stored, err := openStored(ctx, base)
+	stored, err := openStored(base)
 	if err != nil {
 		return err
 	}

@@ -62,10 +62,10 @@ func here() string {
 
 // notInstalled returns an ErrNotInstalled with instructions for a system with a command of PackageCommand.
 func notInstalled(command string) error {
-	switch {
-	case command == packages["windows"]:
+	switch command {
+	case packages["windows"]:
 		return fmt.Errorf("%w here, and the program does not run it by itself on Windows: install it (%s), create a database, and start with --database postgres://USER:PASSWORD@127.0.0.1:5432/NAME, or set DATABASE_URL", ErrNotInstalled, command)
-	case command == "":
+	case "":
 		return fmt.Errorf("%w: install the server of PostgreSQL %d or newer with its contrib modules, or start with --database postgres://…, or set DATABASE_URL", ErrNotInstalled, oldest)
 	}
 	return fmt.Errorf("%w: run %q, or start with --install to have that done, or with --database postgres://… to use a database elsewhere, or set DATABASE_URL", ErrNotInstalled, command)

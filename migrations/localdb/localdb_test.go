@@ -262,7 +262,7 @@ func start(t *testing.T, config localdb.Config) *localdb.Cluster {
 // spawn runs a child on the directory and kills it once its row is written.
 func spawn(t *testing.T, dir string) {
 	t.Helper()
-	command := exec.Command(os.Args[0]) //nolint:gosec // the test program itself
+	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), childDir+"="+dir)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()

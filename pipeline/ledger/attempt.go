@@ -251,18 +251,18 @@ func failingTests(output string) (failed, packages []string) {
 	}
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, " \r\n")
-		switch name, rest := "", line; {
+		switch {
 		case strings.HasPrefix(line, "--- FAIL: "):
-			name, _, _ = strings.Cut(line[len("--- FAIL: "):], " ")
+			name, _, _ := strings.Cut(line[len("--- FAIL: "):], " ")
 			failed = append(failed, strings.Clone(name))
 		case strings.HasPrefix(line, "FAIL\t"):
-			name, _, _ = strings.Cut(line[len("FAIL\t"):], "\t")
+			name, _, _ := strings.Cut(line[len("FAIL\t"):], "\t")
 			name, _, _ = strings.Cut(name, " ")
 			packages = append(packages, strings.Clone(name))
 		case strings.HasPrefix(line, "FAILED ") && strings.Contains(line, "::"):
 			file, _, _ := strings.Cut(line[len("FAILED "):], "::")
 			packages = append(packages, strings.Clone(file))
-			rest, _, _ = strings.Cut(rest, " - ")
+			rest, _, _ := strings.Cut(line, " - ")
 			failed = append(failed, strings.Clone(rest[strings.LastIndex(rest, ":")+1:]))
 		case strings.HasPrefix(line, "test ") && strings.HasSuffix(line, " ... FAILED"):
 			failed = append(failed, strings.Clone(strings.TrimSuffix(line[len("test "):], " ... FAILED")))

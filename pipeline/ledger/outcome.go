@@ -90,19 +90,19 @@ func Rejection(result *conversation.Block) (said string, isRejected bool) {
 
 // foundNothing reports whether a failed call was only a search, or was invalid and never ran.
 // Neither blocks the work.
-func (c *Made) foundNothing() bool {
-	said := head(c.Result.Text)
+func (m *Made) foundNothing() bool {
+	said := head(m.Result.Text)
 	for _, words := range []string{"InputValidationError", "Sibling tool call errored", "No such tool available", "Unknown tool"} {
 		if at := strings.Index(said, words); at >= 0 && at < 40 {
 			return true
 		}
 	}
 	switch {
-	case c.Command != "":
-		return !c.line.acts
-	case c.does == searches:
+	case m.Command != "":
+		return !m.line.acts
+	case m.does == searches:
 		return true
-	case c.does == reads:
+	case m.does == reads:
 		low := lower(said)
 		return slices.ContainsFunc([]string{"not exist", "not found", "no such file", "is a directory", "eisdir", "exceeds", "too large"}, func(words string) bool { return strings.Contains(low, words) })
 	}

@@ -150,7 +150,7 @@ func TestClientsChangesKeepAConversationTogether(t *testing.T) {
 					t.Parallel()
 					b := newBench(t, format, 0)
 					b.headers = nameOf(name)
-					random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
+					random := rand.New(rand.NewPCG(1, 2))
 					other, talk := newDialog(random, 9), newDialog(random, 9)
 					at := time.Date(2026, 11, 28, 23, 51, 17, 0, time.UTC)
 					var lane, session uuid.UUID
@@ -191,7 +191,7 @@ func TestDifferentConversationsStayApart(t *testing.T) {
 		for _, habit := range habits() {
 			t.Run(fmt.Sprintf("%s, %s", format, habit.name), func(t *testing.T) {
 				t.Parallel()
-				random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // not a secret
+				random := rand.New(rand.NewPCG(3, 4))
 				b := newBench(t, format, 0)
 				one := newDialog(random, 9)
 				for _, differs := range []struct {

@@ -56,7 +56,7 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 				t.Parallel()
 				bench := newBench(t, counter)
 				for _, seed := range group {
-					bench.run(t, uint64(seed), &sum) //nolint:gosec // not negative
+					bench.run(t, uint64(seed), &sum)
 				}
 			})
 		}

@@ -27,8 +27,8 @@ const (
 )
 
 // Share configures the resolver for a store shared with other processes. It announces requests with announcer
-// and checks lanes for changes by others. It reads lanes compacted by others with ends, which returns at most
-// most ends of a lane, the furthest first. ends may be nil. Call Share before the first request.
+// and checks lanes for changes by others. It reads lanes compacted by others with ends, which returns no more
+// ends of a lane than most, the furthest first. ends may be nil. Call Share before the first request.
 func (r *Resolver) Share(announcer *Announcer, ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)) {
 	r.shared, r.announcer, r.ends = true, announcer, ends
 }

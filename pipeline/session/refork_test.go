@@ -20,7 +20,7 @@ func TestForkOfAForkComesFromTheLaneThatItSharesAllWith(t *testing.T) {
 		at      int
 	}{
 		"an edit of the same message":        {nil, "a B y", false, 2},
-		"an edit of a message of the fork's": {func(t *testing.T, b *bundle, _ *session.Lane) { b.send(t, hint, "a B z D e") }, "a B z D q", true, 4},
+		"an edit of a message of the fork's": {func(t *testing.T, b *bundle, _ *session.Lane) { t.Helper(); b.send(t, hint, "a B z D e") }, "a B z D q", true, 4},
 		"a compaction of the fork's": {func(_ *testing.T, b *bundle, fork *session.Lane) {
 			chain := session.Chain(b.scope, hint, history("a B z"))
 			fork.Adopt(session.Projection{Number: fork.NextNumber(), Covers: 2, Chain: chain[2]})

@@ -26,7 +26,7 @@ type End struct {
 	Position int // messages up to it
 }
 
-// ends returns at most most ends of a lane, the furthest first.
+// ends returns no more than most ends of a lane, the furthest first.
 type ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 
 // Shown is the state of a lane that processes exchange outside the store.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"flag"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestVocabularyIsThatOfTiktoken(t *testing.T) {
 		}
 		lengths, tokens = append(lengths, byte(len(token))), append(tokens, token...)
 	}
-	want := append(lengths, tokens...)
+	want := slices.Concat(lengths, tokens)
 	if *update {
 		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 		if err != nil {

@@ -87,7 +87,7 @@ const little = 16
 
 // Overflow reports whether an answer shows that its prompt is too long: by an error, or because it ended at
 // the model's window. most is the request's limit on the answer; 0 if unlimited.
-func (a Answer) Overflow(most int) (said Overflow, ok bool) {
+func (a *Answer) Overflow(most int) (said Overflow, ok bool) {
 	if a.Error != nil {
 		return ReadOverflow(http.StatusBadRequest, a.Error)
 	}
@@ -99,7 +99,7 @@ func (a Answer) Overflow(most int) (said Overflow, ok bool) {
 }
 
 // SaysLittle reports whether an answer is almost empty or, if it has an error, completely empty.
-func (a Answer) SaysLittle() bool {
+func (a *Answer) SaysLittle() bool {
 	if a.Error != nil {
 		return a.Said == 0 && len(a.Messages) == 0
 	}
@@ -108,7 +108,7 @@ func (a Answer) SaysLittle() bool {
 
 // endsAtWindow reports whether an answer ended because the window was full. Some servers report that. Others
 // truncate the prompt to the window, which leaves no room for an answer.
-func (a Answer) endsAtWindow(most int) bool {
+func (a *Answer) endsAtWindow(most int) bool {
 	switch a.StopReason {
 	case "model_context_window_exceeded", "context_window_exceeded", "context_length_exceeded", "model_length", "prompt_too_long":
 		return true

@@ -234,7 +234,7 @@ func (a *Answer) AddFound(tokens int) {
 }
 
 // Usage counts the tokens of an exchange, reported by the provider or otherwise estimated.
-type Usage struct {
+type Usage struct { //nolint:recvcheck // add sums in place
 	Reported     bool
 	Input        int // neither read from nor written to the cache
 	CacheRead    int

@@ -239,7 +239,7 @@ func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace tenants.Work
 	}
 	server := httptest.NewServer(gofakes3.New(backend).Server())
 	t.Cleanup(server.Close)
-	bucket, err := blob.Open(t.Context(), "s3://key:secret@originals?endpoint="+server.URL)
+	bucket, err := blob.Open("s3://key:secret@originals?endpoint=" + server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 func speaking(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	return faulttest.Serve(t, func(conn net.Conn) {
-		lines, inText, command := bufio.NewScanner(conn), false, "HELLO"
+		lines, command := bufio.NewScanner(conn), "HELLO"
 		for {
 			answer, known := answers[command]
 			if !known {
@@ -35,7 +35,7 @@ func speaking(t *testing.T, answers map[string]string) string {
 			if answer == "" {
 				return
 			}
-			inText = command == "DATA" && strings.HasPrefix(answer, "354")
+			inText := command == "DATA" && strings.HasPrefix(answer, "354")
 			_, _ = io.WriteString(conn, answer+"\r\n")
 			for command = ""; lines.Scan(); {
 				if command, _, _ = strings.Cut(lines.Text(), " "); !inText || command == "." {

@@ -111,14 +111,7 @@ func texts(raw []byte) func(yield func(member) bool) {
 		for at := 0; at < len(raw); at++ {
 			switch raw[at] {
 			case '{', '[':
-				inner := object{isList: raw[at] == '['}
-				if n := len(open); n > 0 {
-					inner.input = open[n-1].input || !open[n-1].isList && open[n-1].name == "input"
-					if inner.isList {
-						inner.name = open[n-1].name
-					}
-				}
-				open = append(open, inner)
+				open = append(open, inside(open, raw[at] == '['))
 			case '}', ']':
 				open = open[:max(0, len(open)-1)]
 			case ',':
@@ -146,6 +139,18 @@ type object struct {
 	isList, hasName bool
 	name            string // of the member; of a list, of the one that holds it
 	input           bool
+}
+
+// inside returns an object or list that begins inside of others.
+func inside(open []object, isList bool) object {
+	inner := object{isList: isList}
+	if n := len(open); n > 0 {
+		inner.input = open[n-1].input || !open[n-1].isList && open[n-1].name == "input"
+		if isList {
+			inner.name = open[n-1].name
+		}
+	}
+	return inner
 }
 
 func textOf(open []object, from, to int) member {
@@ -191,8 +196,8 @@ func quoted(text string) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(text) != nil {
-		return []byte(`""`) // strings can always be encoded
+	if err := encoder.Encode(text); err != nil {
+		return []byte(`""`)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

@@ -135,7 +135,9 @@ func phones(text string) []span {
 			at = to
 			continue
 		}
-		for at++; at < len(text) && isDigit(text[at]); at++ { // the rest of the first group
+		at++
+		for at < len(text) && isDigit(text[at]) { // the rest of the first group
+			at++
 		}
 	}
 	return found

@@ -89,6 +89,7 @@ func (h *Handler) budgets(ctx context.Context, who tenants.Principal, m *spendMo
 			quotas[budget.ID] = budget.Quota
 		case tenants.WorkspaceSpends:
 			whole = budget.Quota
+		default: // of another table
 		}
 	}
 	if err == nil && kind == tenants.KeySpends {

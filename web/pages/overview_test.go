@@ -121,14 +121,14 @@ func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
 // brokenUsage cannot add up.
 type brokenUsage struct{ tenants.UsageReader }
 
-var overviewErrBroken = errors.New("relation rollups does not exist")
+var errBrokenUsage = errors.New("relation rollups does not exist")
 
 func (brokenUsage) Totals(context.Context, tenants.WorkspaceID, tenants.UsageFilter) (tenants.Totals, error) {
-	return tenants.Totals{}, overviewErrBroken
+	return tenants.Totals{}, errBrokenUsage
 }
 
 func (brokenUsage) Balance(context.Context, tenants.WorkspaceID, tenants.UsageFilter) (tenants.Balance, error) {
-	return tenants.Balance{}, overviewErrBroken
+	return tenants.Balance{}, errBrokenUsage
 }
 
 func TestFailedCardSaysSoAndLeavesTheOthers(t *testing.T) {

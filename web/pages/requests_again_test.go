@@ -251,7 +251,7 @@ func TestRequestsAreComparedSideBySide(t *testing.T) {
 		t.Errorf("figures: %q", figures)
 	}
 	prompts := page.Find(`[data-testid="prompts"]`)
-	if gone, new := prompts.Find("del").Text(), prompts.Find("ins").Text(); !strings.Contains(gone, "a private question") || !strings.Contains(new, "a public question") {
+	if gone, added := prompts.Find("del").Text(), prompts.Find("ins").Text(); !strings.Contains(gone, "a private question") || !strings.Contains(added, "a public question") {
 		t.Errorf("prompts: %q", prompts.Text())
 	}
 	for query, status := range map[string]int{"a=" + first: 200, "a=" + first + "&b=" + first: 422, "a=" + first + "&b=x": 422, "a=" + first + "&b=" + uuid.NewString(): 422, "a=x": 404, "": 404} {

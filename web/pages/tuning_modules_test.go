@@ -151,7 +151,7 @@ func TestFiguresAreThoseOfTheWorkspace(t *testing.T) {
 	}
 }
 
-var tuningErrBroken = errors.New("relation lane_inserts does not exist")
+var errBrokenSessions = errors.New("relation lane_inserts does not exist")
 
 // brokenSessions cannot say what modules made.
 type brokenSessions struct{ stored }
@@ -160,7 +160,7 @@ type stored = session.Records
 
 // Made implements session.Records.
 func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (session.Made, error) {
-	return session.Made{}, tuningErrBroken
+	return session.Made{}, errBrokenSessions
 }
 
 func TestFailedFigureSaysSoAndLeavesTheOthers(t *testing.T) {

@@ -48,7 +48,7 @@ func (h *Handler) compared(ctx context.Context, a, b *opened) (prompts, error) {
 		return prompts{}, err
 	}
 	messages := func(n int) string { return components.Plural(int64(n), "message") }
-	if same == a.Request.Position && same == b.Request.Position {
+	if a.Request.Position == b.Request.Position && same == a.Request.Position {
 		return prompts{Words: "Both have the same " + messages(same) + ", byte for byte."}, nil
 	}
 	was, err := h.plain(ctx, a, same)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,12 +80,12 @@ func TestHitsAreInTheOrderOfTheThread(t *testing.T) {
 		hits = append(hits, archive.Hit{Lane: at.lane, From: at.from, To: at.from + 1, Matched: []string{"x"}})
 	}
 	hits = append(hits, archive.Hit{Lane: fork.ID, From: 6, To: 7}) // by meaning only
-	order := ""
+	var order []string
 	for _, hit := range inOrder(of, hits, "x") {
-		order += hit.Index + " "
+		order = append(order, hit.Index)
 	}
-	if order != "1 5 12 9 " {
-		t.Errorf("messages %s", order)
+	if !slices.Equal(order, []string{"1", "5", "12", "9"}) {
+		t.Errorf("messages %q", order)
 	}
 }
 

@@ -173,7 +173,7 @@ func marked(snippet string, words []string) string {
 }
 
 // person returns the member behind an API key, or the key's name.
-func (m *model) person(key uuid.UUID) string {
+func (m model) person(key uuid.UUID) string {
 	for i := range m.Keys {
 		if of := &m.Keys[i]; of.ID == key {
 			if of.Creator != "" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"hash/crc32"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -100,10 +101,11 @@ func (w *bedrockWriter) frame(data []byte) {
 // message writes a message of an event stream: lengths, headers of strings, the payload, and two checksums.
 func (w *bedrockWriter) message(headers []string, payload []byte) {
 	var head []byte
-	for i := 0; i < len(headers); i += 2 {
-		head = append(append(head, byte(len(headers[i]))), headers[i]...)
-		head = binary.BigEndian.AppendUint16(append(head, 7), uint16(len(headers[i+1]))) //nolint:gosec // a few bytes
-		head = append(head, headers[i+1]...)
+	for header := range slices.Chunk(headers, 2) {
+		name, value := header[0], header[1]
+		head = append(append(head, byte(len(name))), name...)                     //nolint:gosec // a few bytes
+		head = binary.BigEndian.AppendUint16(append(head, 7), uint16(len(value))) //nolint:gosec // a few bytes
+		head = append(head, value...)
 	}
 	const around = 16
 	out := binary.BigEndian.AppendUint32(nil, uint32(around+len(head)+len(payload))) //nolint:gosec // the double's own answers are small
@@ -114,7 +116,7 @@ func (w *bedrockWriter) message(headers []string, payload []byte) {
 	if w.broken {
 		sum++
 	}
-	_, _ = w.ResponseWriter.Write(binary.BigEndian.AppendUint32(out, sum)) //nolint:gosec // not for a browser
+	_, _ = w.ResponseWriter.Write(binary.BigEndian.AppendUint32(out, sum))
 }
 
 // end writes what had to be complete first: an error, or a count.

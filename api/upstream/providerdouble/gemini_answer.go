@@ -72,8 +72,8 @@ func (u Usage) gemini() geminiUsage {
 	return geminiUsage{Prompt: prompt, Candidates: u.Output - u.Reasoning, Total: prompt + u.Output, Cached: u.CacheRead, Thoughts: u.Reasoning}
 }
 
-// answer writes a reply as the Gemini API does. Gemini 3 names and signs its calls.
-func (r *geminiRequest) answer(d *Double, reply Reply, usage Usage) answer {
+// parts returns the content of a reply. Gemini 3 names and signs its calls.
+func (r *geminiRequest) parts(d *Double, reply Reply) []geminiPart {
 	var parts []geminiPart
 	if reply.Thinking != "" && r.thinks {
 		parts = append(parts, geminiPart{Text: &reply.Thinking, Thought: true})
@@ -91,6 +91,12 @@ func (r *geminiRequest) answer(d *Double, reply Reply, usage Usage) answer {
 		}
 		parts = append(parts, part)
 	}
+	return parts
+}
+
+// answer writes a reply as the Gemini API does.
+func (r *geminiRequest) answer(d *Double, reply Reply, usage Usage) answer {
+	parts := r.parts(d, reply)
 	reason := "STOP"
 	switch {
 	case reply.StopReason == cutAtWindow, reply.StopReason == "" && r.limit > 0 && usage.Output >= r.limit:

@@ -31,7 +31,7 @@ func TestGeneratedSessionsAreLegalAtEveryStep(t *testing.T) {
 		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""}, {conversation.Gemini, "gemini-3-pro-preview"}, {conversation.Gemini, "gemini-2.5-pro"}, {conversation.GeminiInteractions, ""},
 	}
 	for i := range fulltest.Part(3 * len(tests)) {
-		test, seed := tests[i%len(tests)], uint64(i/len(tests)) //nolint:gosec // not negative
+		test, seed := tests[i%len(tests)], uint64(i/len(tests))
 		t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
 			t.Parallel()
 			double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})
@@ -56,7 +56,7 @@ func TestVariedSessionsAreLegalAtEveryStep(t *testing.T) {
 		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""},
 	}
 	for i := range fulltest.Part(2 * len(tests)) {
-		test, seed := tests[i%len(tests)], uint64(i/len(tests)) //nolint:gosec // not negative
+		test, seed := tests[i%len(tests)], uint64(i/len(tests))
 		t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
 			t.Parallel()
 			double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})

@@ -207,7 +207,7 @@ func kilo() Client {
 // openCodeLike is opencode or a fork of it.
 func openCodeLike(id, title, name, content, start string) Client {
 	file := name + ".json"
-	commented := func(p Place, path func(...string) string, dir ...string) string { // an existing .jsonc wins
+	commented := func(_ Place, path func(...string) string, dir ...string) string { // an existing .jsonc wins
 		if whole := path(append(dir, file+"c")...); exists(whole) && !exists(path(append(dir, file)...)) {
 			return whole
 		}

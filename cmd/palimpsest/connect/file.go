@@ -140,8 +140,8 @@ func (d disk) remove(path, made string) error {
 		return err
 	}
 	for folder := filepath.Dir(path); made != "" && len(folder) >= len(made); folder = filepath.Dir(folder) {
-		if os.Remove(folder) != nil {
-			break // it is not empty
+		if err := os.Remove(folder); err != nil {
+			return nil //nolint:nilerr // it is not empty
 		}
 	}
 	return nil

@@ -152,7 +152,7 @@ func (f *filling) record(ctx context.Context, exchanges []tenants.Exchange) erro
 func idAt(at time.Time, random *rand.Rand) uuid.UUID {
 	var id uuid.UUID
 	for i := range id {
-		id[i] = byte(random.Uint32())
+		id[i] = byte(random.UintN(256)) //nolint:gosec // a byte
 	}
 	for i, ms := 5, at.UnixMilli(); i >= 0; i, ms = i-1, ms>>8 {
 		id[i] = byte(ms)

@@ -117,7 +117,7 @@ func checkBucket(ctx context.Context, address string) result {
 	if address == "" {
 		return off("originals stay in the database")
 	}
-	bucket, err := blob.Open(ctx, address)
+	bucket, err := blob.Open(address)
 	if err != nil {
 		return failed(bucketAdvice, "PALIMPSEST_BLOB_URL %v", err)
 	}

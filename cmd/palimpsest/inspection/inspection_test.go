@@ -68,7 +68,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bucket archive.Bucket
-	if bucket, err = blob.Open(t.Context(), "file://"+t.TempDir()); err != nil {
+	if bucket, err = blob.Open("file://" + t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	var waits time.Time
@@ -101,7 +101,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		t.Errorf("late: %+v", check)
 	}
 	stop()
-	if bucket, err = blob.Open(t.Context(), "s3://key:hunter2@bucket?region=r&endpoint=http://"+listener.Addr().String()); err != nil {
+	if bucket, err = blob.Open("s3://key:hunter2@bucket?region=r&endpoint=http://" + listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	if err := listener.Close(); err != nil {

@@ -161,13 +161,13 @@ func (c *cutter) call(block *conversation.Block) {
 	c.turn()
 	one := call{source: block.ID, name: block.Name}
 	made, is := operationOf(block.Name, block.Text)
-	switch name, input := "", any(nil); {
+	switch {
 	case block.IsUnread:
 		one.isText = true
 	case c.isSame && isObject(block.Text):
 		one.input = json.RawMessage(block.Text)
 	case is:
-		if name, input = c.target.native(made); name != "" {
+		if name, input := c.target.native(made); name != "" {
 			one.name, one.input = name, encoded(input)
 			break
 		}

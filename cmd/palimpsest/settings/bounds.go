@@ -43,7 +43,7 @@ func descriptorsOf(files uint64) int {
 	if files > math.MaxInt32 {
 		return 0
 	}
-	all := int(files) //nolint:gosec // no more than MaxInt32
+	all := int(files)
 	return all - min(mostReserved, all/4)
 }
 

@@ -202,7 +202,7 @@ func on(value string) bool {
 func envOf(file string) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // a nil map is an empty one
 	}
 	if err != nil {
 		return nil, err

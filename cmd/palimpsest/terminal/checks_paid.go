@@ -116,8 +116,10 @@ func cacheRead(data string) int {
 		Read int `json:"cache_read_input_tokens"`
 	}
 	var event struct {
-		Usage   usage
-		Message struct{ Usage usage }
+		Usage   usage `json:"usage"`
+		Message struct {
+			Usage usage `json:"usage"`
+		} `json:"message"`
 	}
 	if json.Unmarshal([]byte(data), &event) != nil {
 		return 0
@@ -129,7 +131,7 @@ func modelNames(body io.Reader) ([]string, error) {
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`
-		}
+		} `json:"data"`
 	}
 	if err := json.NewDecoder(body).Decode(&list); err != nil {
 		return nil, err

@@ -119,7 +119,9 @@ func problemOf(response *http.Response) error {
 	if json.Unmarshal(text, &said) != nil {
 		return Problem{Status: response.StatusCode}
 	}
-	var provider struct{ Message string }
+	var provider struct {
+		Message string `json:"message"`
+	}
 	_ = json.Unmarshal(said.Error, &provider) // of the proxy; empty elsewhere
 	for _, detail := range []string{said.Detail, said.Description, provider.Message} {
 		if detail != "" {

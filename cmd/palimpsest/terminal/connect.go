@@ -190,7 +190,7 @@ func printJSON[T any](out io.Writer, value T) error {
 }
 
 // wants asks whether to write the changes just shown.
-func (f connectFlags) wants(out io.Writer, answers *bufio.Reader) bool {
+func (f *connectFlags) wants(out io.Writer, answers *bufio.Reader) bool {
 	if f.yes || f.machine {
 		return f.yes
 	}

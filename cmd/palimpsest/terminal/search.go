@@ -115,7 +115,6 @@ func (a *App) tail(ctx context.Context, client *Client, query url.Values, asJSON
 			requests.Data = requests.Data[:10]
 		}
 		for _, request := range slices.Backward(requests.Data) {
-
 			if known[request.ID] {
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // State is the current state of a session.
-type State struct {
+type State struct { //nolint:recvcheck // add fills one that is being read
 	Session string `json:"session"` // id on the server
 	Client  string `json:"client_session"`
 	Title   string `json:"title"`

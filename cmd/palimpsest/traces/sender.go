@@ -88,7 +88,7 @@ func (s *traceSender) post(ctx context.Context, body []byte) error {
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("send spans: %w", err))
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	says, err := io.ReadAll(io.LimitReader(response.Body, maxTraceSays))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("read answer to spans: %w", err))

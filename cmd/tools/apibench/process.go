@@ -13,7 +13,7 @@ import (
 // postmaster returns the first process of the database server of a program with its data in a folder; see
 // https://www.postgresql.org/docs/current/storage-file-layout.html.
 func postmaster(data string) (pid int, err error) {
-	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid")) //nolint:gosec // of this run
+	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid"))
 	if err != nil {
 		return 0, fmt.Errorf("process of the database: %w", err)
 	}

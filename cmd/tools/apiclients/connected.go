@@ -61,8 +61,10 @@ func (s *session) connect(ctx context.Context, one connection) ([]string, error)
 		return nil, err
 	}
 	var results []struct {
-		Done  bool
-		Files []struct{ Path string }
+		Done  bool `json:"done"`
+		Files []struct {
+			Path string `json:"path"`
+		} `json:"files"`
 	}
 	if err := json.Unmarshal([]byte(said), &results); err != nil || len(results) != 1 || !results[0].Done {
 		return nil, fmt.Errorf("connect %s printed %s (%w)", one.id, said, err)

@@ -100,7 +100,7 @@ func prepareContinue(s *session, model string) error {
 	config.Models = []continueModel{main}
 	written, err := yaml.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("Continue's settings: %w", err)
+		return fmt.Errorf("settings of Continue: %w", err)
 	}
 	if err := s.write(".continue/.env", "PALIMPSEST_KEY="+s.key+"\n"); err != nil {
 		return err

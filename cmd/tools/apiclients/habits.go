@@ -174,7 +174,7 @@ func text(raw json.RawMessage) string {
 // Compare returns the habits missing on the list of a client in a folder, sorted. Without a list it returns
 // all.
 func (h Habits) Compare(folder, client string) ([]string, error) {
-	content, err := os.ReadFile(filepath.Join(folder, client+".txt")) //nolint:gosec // the caller names it
+	content, err := os.ReadFile(filepath.Join(folder, client+".txt"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("habits of %s: %w", client, err)
 	}
@@ -195,7 +195,7 @@ func (h Habits) Compare(folder, client string) ([]string, error) {
 // Learn adds the habits to the list of a client in a folder.
 func (h Habits) Learn(folder, client string) error {
 	file := filepath.Join(folder, client+".txt")
-	content, err := os.ReadFile(file) //nolint:gosec // the caller names it
+	content, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("habits of %s: %w", client, err)
 	}

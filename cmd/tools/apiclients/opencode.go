@@ -58,7 +58,7 @@ func kilo() Client {
 		}
 		text, err := os.ReadFile(filepath.Join(s.home, opencodeFile))
 		if err != nil {
-			return fmt.Errorf("Kilo's settings: %w", err)
+			return fmt.Errorf("settings of Kilo: %w", err)
 		}
 		return s.write(".config/kilo/kilo.json", string(text))
 	}

@@ -57,7 +57,7 @@ func writeBelow(root, name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil { //nolint:gosec // in the folder of the run
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 

@@ -41,7 +41,7 @@ func readSessions(wanted options) ([]session, error) {
 	}
 	bodies := map[string][]byte{}
 	for _, file := range files {
-		if bodies[filepath.Base(file)], err = os.ReadFile(file); err != nil { //nolint:gosec // the caller names the folder
+		if bodies[filepath.Base(file)], err = os.ReadFile(file); err != nil {
 			return nil, err
 		}
 	}

@@ -425,7 +425,7 @@ func (r *reading) typed(length int) []string {
 }
 
 // openTasks returns the subjects of the open tasks after the first messages.
-func (r *reading) openTasks(length int) []string {
+func (r *reading) openTasks(length int) []string { //nolint:gocognit // three kinds of task tools, each in a few lines
 	var listed []string
 	created, order := map[string]string{}, []string{}
 	for i := range r.messages[:length] {
@@ -441,7 +441,7 @@ func (r *reading) openTasks(length int) []string {
 				Subject, Status string
 				TaskID          string `json:"taskId"`
 			}
-			if json.Unmarshal([]byte(block.Text), &said) != nil {
+			if json.Unmarshal([]byte(block.Text), &said) != nil { //nolint:musttag // encoding/json ignores case
 				continue
 			}
 			switch block.Name {

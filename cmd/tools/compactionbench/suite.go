@@ -158,7 +158,7 @@ func recordedJobs(suite Suite) ([]job, error) {
 
 // Recorded returns a session recorded as the body of its last request.
 func Recorded(file string, window int) (Talk, error) {
-	body, err := os.ReadFile(file) //nolint:gosec // the caller names it
+	body, err := os.ReadFile(file)
 	if err != nil {
 		return Talk{}, fmt.Errorf("read transcript: %w", err)
 	}

@@ -81,7 +81,7 @@ func (b *Bench) generate(name string, seed uint64, window, head int, options ses
 
 // validator returns a function that judges bodies of the talk as a provider would, with its window and
 // token count.
-func (t *Talk) validator(counter *tokens.Counter, perToken float64) func(conversation.Format, []byte) error {
+func (t Talk) validator(counter *tokens.Counter, perToken float64) func(conversation.Format, []byte) error {
 	double := providerdouble.NewHandler(providerdouble.Config{
 		Window: t.Window, Count: counter.Count, TokensPerO200k: perToken, AllowUnknown: true,
 	})

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ type counts struct {
 }
 
 func (c *counts) print() {
-	fmt.Printf("the flood: %d connections were opened, %d of them are open; %d large bodies were sent, %d refused; %d sign-ups, %d refused; %d attempts failed\n",
+	fmt.Fprintf(os.Stdout, "the flood: %d connections were opened, %d of them are open; %d large bodies were sent, %d refused; %d sign-ups, %d refused; %d attempts failed\n",
 		c.opened.Load(), c.open.Load(), c.bodies.Load(), c.refused.Load(), c.signUps.Load(), c.signUpsRefused.Load(), c.failed.Load())
 }
 
@@ -106,7 +107,7 @@ func (o options) keepOpen(ctx context.Context, host string, c *counts, turns cha
 	defer c.open.Add(-1)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, _ = conn.Read(make([]byte, 1)) // until it is closed
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (o options) measure(ctx context.Context, when string) (m measured) {
 	if len(took) > 0 {
 		m.p50, m.p99 = took[len(took)/2], took[len(took)*99/100]
 	}
-	fmt.Printf("%-16s  p50 %6.1f ms  p99 %6.1f ms  %d of %d failed%s  /readyz at most %.1f ms\n",
+	fmt.Fprintf(os.Stdout, "%-16s  p50 %6.1f ms  p99 %6.1f ms  %d of %d failed%s  /readyz at most %.1f ms\n",
 		when, milliseconds(m.p50), milliseconds(m.p99), m.failed, len(took), why, milliseconds(m.ready))
 	return m
 }

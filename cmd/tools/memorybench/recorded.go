@@ -131,7 +131,7 @@ func countCalls(messages []conversation.Message, i int) int {
 
 // eachLine reads a file of JSON lines, compressed or not.
 func eachLine(name string, read func(line []byte) error) error {
-	content, err := os.ReadFile(name) //nolint:gosec // the caller names it
+	content, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("read recorded set: %w", err)
 	}

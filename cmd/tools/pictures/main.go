@@ -92,7 +92,7 @@ func logIn(ctx context.Context, address, file string) (*apiclient.Client, error)
 			Email string `json:"email"`
 		} `json:"made"`
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the person who runs the command names the folder
+	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &state)
 	}

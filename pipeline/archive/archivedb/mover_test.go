@@ -46,7 +46,7 @@ func newFaultyStore(t *testing.T) *faultyStore {
 		serve.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	bucket, err := blob.Open(t.Context(), "s3://key:secret@originals?endpoint="+server.URL)
+	bucket, err := blob.Open("s3://key:secret@originals?endpoint=" + server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ const maxObject = 96 << 20
 // Open returns the bucket of a URL: a directory by file:///path, or a bucket of an S3-compatible store by
 // s3://bucket. Both take ?prefix=…. S3 also takes endpoint and region, and its key as s3://key:secret@bucket
 // or from the places where the AWS tools look. Errors never contain the URL, because it may hold a secret.
-func Open(ctx context.Context, rawURL string) (archive.Bucket, error) {
+func Open(rawURL string) (archive.Bucket, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("is no URL: write file:///dir or s3://bucket?endpoint=https://…")

@@ -22,7 +22,7 @@ func buckets(t *testing.T) map[string]archive.Bucket {
 	t.Helper()
 	all := map[string]archive.Bucket{}
 	for kind, url := range map[string]string{"directory": "file://" + t.TempDir() + "/new/folders", "S3": store(t)} {
-		bucket, err := blob.Open(t.Context(), url)
+		bucket, err := blob.Open(url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestObjectsLieBelowThePrefix(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for query, folder := range map[string]string{"": "evictions", "?prefix=kept/here": "kept/here", "?prefix=": ""} {
-		bucket, err := blob.Open(t.Context(), "file://"+root+query)
+		bucket, err := blob.Open("file://" + root + query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestAWrongURLIsExplainedWithoutItsSecret(t *testing.T) {
 		"s3://k:hunter2@b?acl=public":   "acl",
 		"s3://k:hunter2@b\x7f":          "no URL",
 	} {
-		_, err := blob.Open(t.Context(), url)
+		_, err := blob.Open(url)
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v, want an error that says %q", url, err, says)
 		}
@@ -191,7 +191,7 @@ func TestAWrongURLIsExplainedWithoutItsSecret(t *testing.T) {
 
 func TestAMissingBucketIsNoMissingObject(t *testing.T) {
 	t.Parallel()
-	bucket, err := blob.Open(t.Context(), strings.Replace(store(t), "originals", "typo", 1))
+	bucket, err := blob.Open(strings.Replace(store(t), "originals", "typo", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestPartsOfAnObjectAreRead(t *testing.T) {
 func TestABucketNamesWhatItHolds(t *testing.T) {
 	t.Parallel()
 	for kind, url := range map[string]string{"directory": "file://" + t.TempDir(), "S3": store(t), "S3 without a prefix": store(t) + "&prefix="} {
-		bucket, err := blob.Open(t.Context(), url)
+		bucket, err := blob.Open(url)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,7 @@ func (e *example) answer(ctx context.Context, lane Lane) error {
 	}
 	if objects[0].Damage != nil {
 		e.damage = objects[0].Damage
-		return nil
+		return nil //nolint:nilerr // the export goes on and names the damage
 	}
 	e.message(objects[0].Raw)
 	return nil

@@ -25,7 +25,7 @@ import (
 // said is a message that parse reads: blocks as they are.
 func said(t *testing.T, blocks ...conversation.Block) []byte {
 	t.Helper()
-	raw, err := json.Marshal(blocks) //nolint:musttag // Go's own names do here
+	raw, err := json.Marshal(blocks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func said(t *testing.T, blocks ...conversation.Block) []byte {
 
 func parse(raw []byte) (conversation.Message, error) {
 	var message conversation.Message
-	err := json.Unmarshal(raw, &message.Blocks) //nolint:musttag // as they were written
+	err := json.Unmarshal(raw, &message.Blocks)
 	return message, err
 }
 

@@ -55,6 +55,7 @@ func TestReplayLosesNoEntryWhicheverCallFails(t *testing.T) {
 }
 
 func testReplay(t *testing.T, calls *faulttest.Calls) {
+	t.Helper()
 	b := setup(t)
 	b.store.fails = session.ErrAway
 	epochs := map[string]string{}

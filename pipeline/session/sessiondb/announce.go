@@ -182,7 +182,7 @@ const (
 const rest = time.Hour
 
 // Notices returns problems among the sessions that the reader may see and that were active since a moment before now. It includes lanes
-// with at least epochs epochs unless epochs is 0.
+// with that many epochs or more unless epochs is 0.
 func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error) {
 	var notices []cost.Notice
 	seen := tenants.VisibleIn(ctx).IDs()

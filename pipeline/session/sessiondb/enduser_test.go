@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,10 +64,10 @@ func (f *fixture) showEndUsers(t *testing.T, shown tenants.EndUserIDs) {
 	}
 }
 
-// erase erases an end user and returns what was deleted.
-func (f *fixture) erase(t *testing.T, user string) session.Erased {
+// erase erases the end user alice and returns what was deleted.
+func (f *fixture) erase(t *testing.T) session.Erased {
 	t.Helper()
-	erased, err := session.EraseAll(t.Context(), f.store.Browser(), f.scope.Workspace, []string{session.EndUserID(f.scope.Workspace, user)}, time.Now(),
+	erased, err := session.EraseAll(t.Context(), f.store.Browser(), f.scope.Workspace, []string{session.EndUserID(f.scope.Workspace, "alice")}, time.Now(),
 		f.db.DB.Together, func(tenants.Tenant, string, session.Erased) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +132,12 @@ func TestErasingAnEndUserTakesTheirsAndNobodyElses(t *testing.T) {
 		}
 	}
 
-	if erased, want := f.erase(t, "alice"), (session.Erased{Sessions: 2, Requests: 2, Answers: 1, Patterns: 1}); erased != want {
+	if erased, want := f.erase(t), (session.Erased{Sessions: 2, Requests: 2, Answers: 1, Patterns: 1}); erased != want {
 		t.Errorf("erased are %+v, want %+v", erased, want)
 	}
 	left := f.textsLeft(t)
 	for _, gone := range []string{session.EndUserID(workspace, "alice"), alice.session.String(), second.lane.String(), "of alice alone"} {
-		if bytes.Contains([]byte(left), []byte(gone)) {
+		if strings.Contains(left, gone) {
 			t.Errorf("%s is left in\n%s", gone, left)
 		}
 	}
@@ -156,7 +157,7 @@ func TestErasingAnEndUserTakesTheirsAndNobodyElses(t *testing.T) {
 	if err != nil || figures.Cost.CostMicroUSD != 7 || figures.Request.EndUser != "" || figures.Request.Session != uuid.Nil || figures.Answer.ErrorText != nil {
 		t.Errorf("the figures of alice's request: %+v, %v", figures, err)
 	}
-	if again := f.erase(t, "alice"); !again.None() {
+	if again := f.erase(t); !again.None() {
 		t.Errorf("erased a second time are %+v", again)
 	}
 }
@@ -167,7 +168,7 @@ func TestRequestsFromBeforeAnErasureAreNotRecorded(t *testing.T) {
 	f := setup(t)
 	f.showEndUsers(t, tenants.EndUsersPlain)
 	workspace, before := f.scope.Workspace, time.Now().Add(-time.Minute)
-	f.erase(t, "alice")
+	f.erase(t)
 	late, other, later := f.newClient(), f.newClient(), f.newClient()
 	late.say("late words of alice")
 	other.say("words of bob")
@@ -240,7 +241,7 @@ func TestErasingAnEndUserMeetsThoseWhoRecord(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		both.Go(func() { f.erase(t, "alice") })
+		both.Go(func() { f.erase(t) })
 		both.Wait()
 		if left := f.count(t, "sessions") + f.count(t, "archive_objects"); left > 0 {
 			t.Fatalf("%d rows are left", left)

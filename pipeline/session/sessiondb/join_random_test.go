@@ -105,7 +105,7 @@ func TestReplicasThatHearLittleEndUpWithTheLanesOfOne(t *testing.T) {
 	for seed := range fulltest.Part(16) {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
-			random := uint64(seed) //nolint:gosec // not negative
+			random := uint64(seed)
 			one, three := playOn(t, random, 1), playOn(t, random, 3)
 			if one != three {
 				t.Errorf("three replicas: %+v, one: %+v", three, one)

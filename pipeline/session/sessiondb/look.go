@@ -244,7 +244,7 @@ const sqlActive = `SELECT l.id, greatest(e.number, l.fork_epoch), l.last_at
 		AND (e.number IS NOT NULL OR l.fork_epoch > 0)
 	ORDER BY s.last_at DESC, l.last_at DESC LIMIT $3`
 
-// Active returns at most most compacted lanes of a workspace with requests since a time, from the most
+// Active returns no more than most compacted lanes of a workspace with requests since a time, from the most
 // recently used sessions first.
 func (s *Store) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) ([]session.Active, error) {
 	active, err := batchdb.List(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) (one session.Active, err error) {

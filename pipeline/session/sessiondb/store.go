@@ -260,7 +260,7 @@ func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []ses
 	return batchdb.Wrapf(err, "record %d exchanges", len(updates))
 }
 
-// Ends returns at most most ends of a lane, the furthest first.
+// Ends returns no more than most ends of a lane, the furthest first.
 func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
 	err := batchdb.ForEach(ctx, batchdb.Of(s.runner, workspace), func(row pgx.CollectableRow) error {

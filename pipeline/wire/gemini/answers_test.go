@@ -2,6 +2,7 @@ package gemini_test
 
 import (
 	"fmt"
+	"strings"
 
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/wiretest"
@@ -10,15 +11,12 @@ import (
 const usageOfAnswer = `{"promptTokenCount":120,"cachedContentTokenCount":100,"toolUsePromptTokenCount":4,"candidatesTokenCount":7,"thoughtsTokenCount":3,"totalTokenCount":134}`
 
 // chunk is an event of a stream with parts.
-func chunk(parts, more string) string {
-	return `{"candidates":[{"content":{"parts":[` + parts + `],"role":"model"},"index":0` + more + `}],"usageMetadata":{"promptTokenCount":120},"modelVersion":"gemini-2.5-pro","responseId":"r"}`
+func chunk(parts string) string {
+	return `{"candidates":[{"content":{"parts":[` + parts + `],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":120},"modelVersion":"gemini-2.5-pro","responseId":"r"}`
 }
 
-func events(chunks ...string) (stream string) {
-	for _, data := range chunks {
-		stream += "data: " + data + "\n\n"
-	}
-	return stream
+func events(chunks ...string) string {
+	return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\n"
 }
 
 func answers() []wiretest.Answer {
@@ -34,7 +32,7 @@ func answers() []wiretest.Answer {
 		Messages: wiretest.Raws(said),
 	}
 	end := `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"read","args":{"p":"a"}},"thoughtSignature":"c2ln"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":` + usageOfAnswer + `,"modelVersion":"gemini-2.5-pro","responseId":"r"}`
-	pieces := []string{chunk(`{"text":"h","thought":true}`, ""), chunk(`{"text":"m","thought":true}`, ""), chunk(`{"text":"I "}`, ""), chunk(`{"text":"look."}`, ""), end}
+	pieces := []string{chunk(`{"text":"h","thought":true}`), chunk(`{"text":"m","thought":true}`), chunk(`{"text":"I "}`), chunk(`{"text":"look."}`), end}
 	return append(grounded(), []wiretest.Answer{
 		{
 			Name: "thinking, text and a call", Said: 17, Want: whole, Stream: events(pieces...),
@@ -49,7 +47,7 @@ func answers() []wiretest.Answer {
 		{Name: "a blocked prompt", Body: blocked, Stream: events(blocked), Want: wire.Answer{Model: "m", StopReason: "safety", Complete: true, Usage: wire.Usage{Reported: true, Input: 3}}},
 		{Name: "a blocked answer", Body: stopped, Stream: events(stopped), Want: wire.Answer{Model: "m", StopReason: "safety", Complete: true, Usage: wire.Usage{Reported: true, Input: 3}}},
 		{
-			Name: "an error inside the stream", Said: 3, Stream: events(chunk(`{"text":"a"}`, ""), `{"error":`+failure+`}`), // W15
+			Name: "an error inside the stream", Said: 3, Stream: events(chunk(`{"text":"a"}`), `{"error":`+failure+`}`), // W15
 			Want: wire.Answer{Model: "gemini-2.5-pro", ErrorType: "UNAVAILABLE", Error: []byte(failure), Usage: wire.Usage{Reported: true, Input: 120}},
 		},
 		{Name: "an error body", Body: `{"error":` + failure + `}`, Want: wire.Answer{ErrorType: "UNAVAILABLE", Error: []byte(failure)}},

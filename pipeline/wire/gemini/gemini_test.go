@@ -100,10 +100,10 @@ func TestErrorsHaveGooglesStatus(t *testing.T) {
 	} {
 		var body struct {
 			Error struct {
-				Code    int
-				Message string
-				Status  string
-			}
+				Code    int    `json:"code"`
+				Message string `json:"message"`
+				Status  string `json:"status"`
+			} `json:"error"`
 		}
 		if err := json.Unmarshal(codec().Error(wire.Problem{Status: status, Message: "m"}), &body); err != nil || body.Error.Status != want || body.Error.Code != status {
 			t.Errorf("%d: %+v, %v", status, body, err)

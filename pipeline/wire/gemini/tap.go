@@ -112,13 +112,14 @@ func (l *listener) message() json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		first, said, next := readPart(l.parts[i]), "", i
+		var said []byte
+		first, next := readPart(l.parts[i]), i
 		for ; next < len(l.parts) && isMerged(first, readPart(l.parts[next])); next++ {
 			more, _ := wire.String(readPart(l.parts[next]).data)
-			said += more
+			said = append(said, more...)
 		}
 		if next-i > 1 {
-			out, i = append(out, wire.Set(l.parts[i], "text", wire.Quote(said))...), next
+			out, i = append(out, wire.Set(l.parts[i], "text", wire.Quote(string(said)))...), next
 			continue
 		}
 		out, i = append(out, l.parts[i]...), i+1

@@ -100,7 +100,7 @@ func (c *Conversation) ask(text, ability string, evidence []int) {
 
 // decode reads a file of JSON.
 func decode(name string, into any) error {
-	content, err := os.ReadFile(name) //nolint:gosec // the developer names the directory
+	content, err := os.ReadFile(name)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}
