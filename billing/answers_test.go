@@ -299,3 +299,74 @@ func TestLicensedItemIsWhatWasBought(t *testing.T) {
 		t.Error("usage alone is a plan")
 	}
 }
+
+// A subscription ends when it has ended, or else on the day that it is set to, or else with its period.
+func TestEndOfASubscriptionIsItsMostCertainOne(t *testing.T) {
+	t.Parallel()
+	service := &Service{config: Config{Catalog: Catalog{Pro: Prices{Plan: []string{"price_pro"}}}}}
+	for name, c := range map[string]struct {
+		ended, at int64
+		isLast    bool
+		want      int64
+	}{
+		"goes on":                       {0, 0, false, 0},
+		"with its period":               {0, 0, true, 300},
+		"on a day":                      {0, 250, false, 250},
+		"on a day of its last period":   {0, 250, true, 250},
+		"ended in its last period":      {200, 0, true, 200},
+		"ended before the day it named": {200, 250, false, 200},
+	} {
+		state, err := service.stateOf(&stripe.Subscription{
+			ID: "sub_1", Status: stripe.SubscriptionStatusActive, CurrentPeriodStart: 100, CurrentPeriodEnd: 300,
+			EndedAt: c.ended, CancelAt: c.at, CancelAtPeriodEnd: c.isLast,
+			Items: &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{{ID: "si_1", Quantity: 1, Price: &stripe.Price{ID: "price_pro"}}}},
+		})
+		if err != nil || !state.EndsAt.Equal(unix(c.want)) || state.Plan != Pro {
+			t.Errorf("%s: %s ends at %s, want %s (%v)", name, state.Plan, state.EndsAt, unix(c.want), err)
+		}
+	}
+}
+
+// Stripe may close an invoice that nobody has paid. The debt then counts from the start of the period.
+func TestDebtOfAClosedInvoiceCountsFromItsPeriod(t *testing.T) {
+	t.Parallel()
+	gateway, _ := asking(t, map[string][]string{
+		"/v1/subscriptions": {`{"id":"sub_1","status":"past_due","created":50,"current_period_start":100,"current_period_end":300,
+			"items":{"object":"list","data":[{"id":"si_1","quantity":1,"price":{"id":"price_pro"}}]}}`},
+		"/v1/invoices": nil,
+	})
+	service := &Service{config: Config{Catalog: Catalog{Pro: Prices{Plan: []string{"price_pro"}}}}, stripe: gateway}
+	if state, err := service.read(t.Context(), Account{Customer: "cus_1"}); err != nil || !state.PastDueSince.Equal(unix(100)) {
+		t.Errorf("owed since %s, %v", state.PastDueSince, err)
+	}
+}
+
+// An account is looked at again when it changes on its own: at the end of its period or of its grace. A team
+// is looked at each minute, because its members change.
+func TestAccountIsLookedAtAgainWhenItChanges(t *testing.T) {
+	t.Parallel()
+	const grace = 14 * 24 * time.Hour
+	now := time.Date(2027, 2, 28, 18, 0, 0, 0, time.UTC)
+	month := State{Plan: Pro, Status: Active, PeriodStart: now.AddDate(0, 0, -10), PeriodEnd: now.AddDate(0, 0, 20)}
+	owing := month
+	owing.Status, owing.PastDueSince = PastDue, now.Add(2*time.Hour-grace)
+	late := owing
+	late.PastDueSince = now.Add(-2 * grace)
+	team, ended := month, month
+	team.Plan, ended.PeriodEnd = Team, now.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		state State
+		after time.Duration
+	}{
+		"the month ends":     {State{Plan: Free}, 6 * time.Hour},
+		"nothing ends soon":  {month, lookEvery},
+		"the grace ends":     {owing, 2 * time.Hour},
+		"the grace is over":  {late, lookEvery},
+		"the period is over": {ended, lookEvery},
+		"a team":             {team, seatsEvery},
+	} {
+		if got := (Account{State: c.state}).lookAgain(now, grace); !got.Equal(now.Add(c.after)) {
+			t.Errorf("%s: after %s, want %s", name, got.Sub(now), c.after)
+		}
+	}
+}

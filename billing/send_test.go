@@ -102,6 +102,49 @@ func TestEventIsSentByItsAge(t *testing.T) {
 	}
 }
 
+// passStore has many workspaces that are due, in parts.
+type passStore struct {
+	Store
+
+	parts  [][]tenants.WorkspaceID
+	looked map[tenants.WorkspaceID]int
+}
+
+func (s *passStore) Due(_ context.Context, _ time.Time, limit int) ([]tenants.WorkspaceID, error) {
+	if len(s.parts) == 0 {
+		return nil, nil
+	}
+	part := s.parts[0][:min(limit, len(s.parts[0]))]
+	s.parts = s.parts[1:]
+	return part, nil
+}
+
+func (s *passStore) LookAt(context.Context, tenants.WorkspaceID) error { return nil }
+func (s *passStore) LookAgain(_ context.Context, workspace tenants.WorkspaceID, _ time.Time) error {
+	s.looked[workspace]++
+	return nil
+}
+func (s *passStore) Account(context.Context, tenants.Tenant) (Account, error) { return Account{}, nil }
+func (s *passStore) Used(context.Context, tenants.WorkspaceID, time.Time, time.Time) (int64, error) {
+	return 0, nil
+}
+
+// A pass looks at every workspace that is due, also at those that do not fit into one query.
+func TestPassLooksAtAllThatIsDue(t *testing.T) {
+	t.Parallel()
+	first, second := make([]tenants.WorkspaceID, dueAtOnce), make([]tenants.WorkspaceID, 2)
+	for _, part := range [][]tenants.WorkspaceID{first, second} {
+		for i := range part {
+			part[i] = tenants.NewWorkspaceID()
+		}
+	}
+	store := &passStore{parts: [][]tenants.WorkspaceID{first, second}, looked: map[tenants.WorkspaceID]int{}}
+	service := &Service{config: Config{APIKey: "sk_test"}, deps: Deps{Store: store, Now: time.Now}}
+	if err := service.Pass(t.Context()); err != nil || len(store.looked) != dueAtOnce+2 {
+		t.Errorf("%d of %d were looked at, %v", len(store.looked), dueAtOnce+2, err)
+	}
+}
+
 // Of three events the first that fails ends the report, so that no later one is in doubt as well.
 func TestReportEndsAtTheFirstEventThatFails(t *testing.T) {
 	t.Parallel()

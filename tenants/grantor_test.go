@@ -130,3 +130,21 @@ func TestOnlyWhoManagesProvidersAllowsPrivateBaseURLs(t *testing.T) {
 		}
 	}
 }
+
+// A key may revoke itself without a permission, but not once it is revoked, and no other key.
+func TestKeyRevokesItselfWhileItWorks(t *testing.T) {
+	t.Parallel()
+	revoked := time.Now()
+	active, ended := tenants.APIKey{ID: uuid.New()}, tenants.APIKey{ID: uuid.New()}
+	ended.RevokedAt = &revoked
+	for name, test := range map[string]struct {
+		by, key tenants.APIKey
+		may     bool
+	}{
+		"itself": {active, active, true}, "itself, revoked": {ended, ended, false}, "another": {active, ended, false},
+	} {
+		if err := (tenants.Grantor{Key: &test.by}).CheckRevoke(test.key); (err == nil) != test.may {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

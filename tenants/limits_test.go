@@ -2,6 +2,7 @@ package tenants_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,35 @@ func TestPatternsMatchWhatTheyName(t *testing.T) {
 	}
 }
 
+// A provider may take a path with ".." or "//" for another one than its pattern names.
+func TestEndpointsAreNotReachedInAnotherForm(t *testing.T) {
+	t.Parallel()
+	limits := tenants.Limits{Endpoints: []string{"/v1/messages*"}}
+	for path, allowed := range map[string]bool{
+		"/v1/messages": true, "/v1/messages/": true, "/v1/messages/count_tokens": true,
+		"/v1/messages/../files": false, "/v1/messages/./batches": false, "/v1/messages//batches": false, "/v1//messages": false, "/v1/files": false,
+	} {
+		if err := limits.CheckEndpoint(path); (err == nil) != allowed {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Dollars are rounded to millionths: 8.2 times a million is a little less than 8,200,000.
+func TestDollarsAreExactMillionths(t *testing.T) {
+	t.Parallel()
+	for dollars, want := range map[float64]int64{8.2: 8_200_000, 16.4: 16_400_000, 1.005: 1_005_000, 0.000001: 1, 0: 0} {
+		if got, err := tenants.MicroUSD("budget_day_usd", dollars); got != want || err != nil {
+			t.Errorf("%v: %d, %v, want %d", dollars, got, err, want)
+		}
+	}
+	for _, dollars := range []float64{0.0000009, math.NaN()} {
+		if _, err := tenants.MicroUSD("budget_day_usd", dollars); err == nil {
+			t.Errorf("%v is a budget", dollars)
+		}
+	}
+}
+
 func TestAddressesAreComparedAsNetworks(t *testing.T) {
 	t.Parallel()
 	networks, err := tenants.ParseAddresses([]string{"10.1.2.3/8", "203.0.113.7", "2001:db8::/32", "::ffff:192.0.2.1"})
@@ -96,6 +126,7 @@ func TestABudgetRefusesWhatHasNoPriceUnlessTold(t *testing.T) {
 		priced, relay bool
 	}{
 		"without a budget": {tenants.Limits{}, true, true}, "with one": {budget, false, false}, "told to": {open, true, true},
+		"with another's": {tenants.Limits{Shared: true}, false, false},
 	} {
 		if err := test.limits.CheckModel("llama", false); (err == nil) != test.priced {
 			t.Errorf("%s, a model: %v", name, err)

@@ -79,8 +79,52 @@ func TestKeyWithLittleLeftGetsNoNewSessions(t *testing.T) {
 	if used := count(); used[1] != 0 {
 		t.Errorf("with 5 and 1 %% left: %v", used)
 	}
+	keys.Answered(one, http.Header{"X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Limit-Tokens": {"100"}})
+	if used := count(); used[0] != 0 {
+		t.Errorf("with 0 and 1 %% left: %v", used)
+	}
 	if move(2 * time.Minute); count()[0] < 30 {
 		t.Error("rate limits are believed after their minute")
+	}
+}
+
+// The tightest of several limits counts, wherever it stands in the header.
+func TestTightestRateLimitCounts(t *testing.T) {
+	t.Parallel()
+	keys, _ := setup(t)
+	targets := []upstream.Target{{KeyID: uuid.UUID{1}}, {KeyID: uuid.UUID{2}}}
+	for range 20 { // the order of a header's members changes
+		header := http.Header{"X-Ratelimit-Remaining-Tokens": {"1"}, "X-Ratelimit-Limit-Tokens": {"100"}}
+		for _, kind := range []string{"Requests", "Images", "Audio"} {
+			header.Set("X-Ratelimit-Remaining-"+kind, "99")
+			header.Set("X-Ratelimit-Limit-"+kind, "100")
+		}
+		keys.Answered(targets[0], header)
+		for i := range 20 {
+			if keys.Spread(targets, uuid.UUID{byte(i), 7}) == 0 {
+				t.Fatal("a key with 1 % of its tokens left gets a new session")
+			}
+		}
+	}
+}
+
+// A refused key does not work sooner because its answer asks to wait.
+func TestRefusedKeyIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden} {
+		failure, ok := failover.OfAnswer(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"1"}}}, nil, time.Now())
+		if !ok || !failure.IsRefused || failure.Wait != 0 {
+			t.Errorf("%d: %+v, %v", status, failure, ok)
+		}
+	}
+	keys, move := setup(t)
+	key := upstream.Target{KeyID: uuid.New(), Key: "sk"}
+	keys.Failed(key, failover.Failure{Reason: "429", Wait: time.Hour})
+	if move(10*time.Minute - time.Second); keys.Works(key) {
+		t.Error("works before the longest pause is over")
+	}
+	if move(time.Second); !keys.Works(key) {
+		t.Error("a provider may pause its key for longer than ten minutes")
 	}
 }
 
@@ -116,6 +160,19 @@ func TestWaitingIsWorthIt(t *testing.T) {
 	} {
 		if got := failover.WorthWaiting(failover.Failure{Wait: test.wait}, test.cached, price, test.patience); got != test.want {
 			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// Another account writes the tokens to its cache, or reads them as input where that costs more.
+func TestRewriteCostsTheDearerOfWritingAndInput(t *testing.T) {
+	t.Parallel()
+	for want, price := range map[int64]tokens.Price{
+		2_400_000: {Input: 4, CacheRead: 0.2, CacheWrite: 5},
+		1_900_000: {Input: 4, CacheRead: 0.2, CacheWrite: 1},
+	} {
+		if got := failover.RewriteMicroUSD(500_000, price); got != want {
+			t.Errorf("%+v: %d µ$, want %d", price, got, want)
 		}
 	}
 }

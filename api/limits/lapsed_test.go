@@ -121,6 +121,69 @@ func TestReleasedPlacesHoldNothing(t *testing.T) {
 	next.Release(t.Context(), nil)
 }
 
+// A killed process held a part of several budgets, one of which joined the request late. All are released.
+func TestPlacesInEveryBudgetAreReleased(t *testing.T) {
+	t.Parallel()
+	address, _ := redistest.Start(t)
+	b := setup()
+	killed, next := b.replica(t, address), b.replica(t, address)
+	subjects := []limits.Subject{newSubject(), newSubject(), newSubject()}
+	var held []limits.Held
+	for i := range subjects {
+		subjects[i].Workspace = subjects[0].Workspace
+		held = append(held, limits.Held{Subject: subjects[i], Quota: tenants.Quota{DayMicroUSD: 1000}})
+	}
+	ticket, err := killed.Admit(t.Context(), held[:2]...)
+	if err == nil {
+		err = killed.Join(t.Context(), ticket, held[2])
+	}
+	if err == nil {
+		err = ticket.Take(t.Context(), 0, 0, 600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []heldIn
+	for _, subject := range subjects {
+		places = append(places, placeOf(t, address, subject))
+	}
+	next.Release(t.Context(), ticket.Places())
+	for i, place := range places {
+		if place.exists() {
+			t.Errorf("budget %d holds something still", i)
+		}
+	}
+}
+
+// The limits of an end user join a request once its body is read. They hold and count as the others do.
+func TestLimitsThatJoinHoldAndCount(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, _ *bundle, limiter *limits.Limiter, _ bool) {
+		t.Helper()
+		user := limits.Held{Subject: newSubject(), Quota: tenants.Quota{DayMicroUSD: 1000}}
+		begin := func() (*limits.Ticket, limits.Exceeded) {
+			ticket := admit(t, limiter, newSubject(), tenants.Quota{RequestsPerMinute: 10})
+			exceeded, _ := errors.AsType[limits.Exceeded](limiter.Join(t.Context(), ticket, user))
+			return ticket, exceeded
+		}
+		first, exceeded := begin()
+		if exceeded.Kind != limits.None || first.Take(t.Context(), 0, 0, 1000) != nil {
+			t.Fatalf("the first: %+v", exceeded)
+		}
+		second, _ := begin()
+		if exceeded, _ := errors.AsType[limits.Exceeded](second.Take(t.Context(), 0, 0, 1)); exceeded.Kind != limits.HeldBudget || exceeded.Subject != user.Subject {
+			t.Errorf("while the first is under way: %+v", exceeded)
+		}
+		first.Settle(t.Context(), 0, 1000)
+		third, exceeded := begin()
+		if exceeded.Kind != limits.DayBudget || exceeded.Subject != user.Subject {
+			t.Errorf("with the budget used up: %+v", exceeded)
+		}
+		second.Settle(t.Context(), 0, 0)
+		third.Settle(t.Context(), 0, 0)
+	})
+}
+
 // Of several subjects each counts, and the one whose limit is met is named.
 func TestEveryBudgetOfARequestHolds(t *testing.T) {
 	t.Parallel()

@@ -360,7 +360,6 @@ func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs [
 				continue
 			}
 			if job.Exchange != nil {
-				recorded = append(recorded, job.Exchange.ID)
 				added = append(added, job.Exchange.Request.APIKey)
 			}
 			rest = append(rest, job)

@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/recorder/recordertest"
 	"palimpsest/pipeline/archive/archivetest"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
@@ -77,6 +79,83 @@ func TestRecorderLagIsThatOfTheOldestExchange(t *testing.T) {
 		recorder.Stop()
 		if since := recorder.WaitsSince(); !since.IsZero() {
 			t.Errorf("once it is recorded it waits since %s", since)
+		}
+	})
+}
+
+// Of several workers the one that waits longest tells the lag, whichever it is.
+func TestRecorderLagIsThatOfTheSlowestWorker(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][2]byte{{0, 1}, {1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			database := recordertest.NewDatabase()
+			recorder, _ := recording(database, prometheus.NewRegistry(), 0)
+			began := time.Now()
+			for _, worker := range order {
+				recorder.Put(Job{Exchange: &tenants.Exchange{Request: tenants.ExchangeRequest{Session: uuid.UUID{15: worker}}}})
+				<-time.After(3 * time.Second)
+			}
+			if since := recorder.WaitsSince(); !since.Equal(began) {
+				t.Errorf("worker %d first: it waits since %s, want %s", order[0], since, began)
+			}
+			close(database.Open)
+			recorder.Stop()
+		})
+	}
+}
+
+// Jobs that found no room in time leave theirs to later ones.
+func TestRoomOfDroppedExchangesIsFree(t *testing.T) {
+	t.Parallel()
+	const fit = batchLength + queueLength/workers
+	synctest.Test(t, func(t *testing.T) {
+		database, registry := recordertest.NewDatabase(), prometheus.NewRegistry()
+		recorder, all := recording(database, registry, fit)
+		<-all
+		large := Job{Update: &session.Update{Messages: session.Messages{Answer: make([]byte, queueMemory/4)}}}
+		for range 4 {
+			recorder.Put(large) // there is no place in the queue
+		}
+		if dropped := recordertest.Counted(t, registry)["palimpsest_usage_events_dropped_total"]; dropped != 4 {
+			t.Fatalf("%d are dropped", dropped)
+		}
+		close(database.Open)
+		synctest.Wait()
+		<-time.After(time.Second)
+		began := time.Now()
+		recorder.Put(large)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it waits for %s", took)
+		}
+		recorder.Stop()
+		if updates := len(database.Kept().Updates); updates != 1 {
+			t.Errorf("%d are recorded", updates)
+		}
+	})
+}
+
+// In a batch each exchange belongs to the session and lane of its own answer, or to those that it names.
+func TestExchangesOfABatchHaveTheirOwnSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database := recordertest.NewDatabase()
+		recorder, _ := recording(database, prometheus.NewRegistry(), 0)
+		id := func(n byte) uuid.UUID { return uuid.UUID{0: n} } // of one worker
+		update := func(n byte) *session.Update { return &session.Update{Session: id(n), Lane: id(n + 100)} }
+		recorder.Put(Job{Update: update(1)})
+		recorder.Put(Job{Update: update(2), Exchange: &tenants.Exchange{ID: id(2)}})
+		recorder.Put(Job{Exchange: &tenants.Exchange{ID: id(3), Request: tenants.ExchangeRequest{Session: id(3), Lane: id(103)}}})
+		recorder.Put(Job{Update: update(4), Exchange: &tenants.Exchange{ID: id(4)}})
+		close(database.Open)
+		recorder.Stop()
+		kept := database.Kept()
+		if len(kept.Exchanges) != 3 || len(kept.Updates) != 3 {
+			t.Fatalf("%d exchanges and %d updates are recorded", len(kept.Exchanges), len(kept.Updates))
+		}
+		for i := range kept.Exchanges {
+			if one := &kept.Exchanges[i]; one.Request.Session != one.ID || one.Request.Lane != id(one.ID[0]+100) {
+				t.Errorf("exchange %d is of session %s and lane %s", one.ID[0], one.Request.Session, one.Request.Lane)
+			}
 		}
 	})
 }

@@ -193,7 +193,7 @@ func fillDemo(ctx context.Context, config settings.Config, filling demo.Config) 
 		return seams.db.Exchanges.RecordExchanges(ctx, workspace, exchanges)
 	}
 	filling.Pass = func(ctx context.Context, work string) error { return seams.work.Pass(ctx, jobs.Kind(work)) }
-	filling.Reread, filling.Recorded = seams.lanes.Missed, seams.recorded.wait
+	filling.Reread, filling.Recorded = seams.writer.Resolver.Missed, seams.recorded.wait
 	return demo.Fill(ctx, filling)
 }
 

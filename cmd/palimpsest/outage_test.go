@@ -81,7 +81,7 @@ func (r *replicas) untilKnown(database *dbtest.Database, program *program) {
 		r.t.Fatal("none was compacted")
 	}
 	r.until(func() bool {
-		return !slices.ContainsFunc(compacted, func(lane uuid.UUID) bool { return program.sites[0].seams.lanes.Known(lane) == nil })
+		return !slices.ContainsFunc(compacted, func(lane uuid.UUID) bool { return program.sites[0].seams.writer.Resolver.Known(lane) == nil })
 	})
 }
 
@@ -156,6 +156,7 @@ func TestReplicaThatStartsBeforeAnOutageKnowsCompactedSessions(t *testing.T) {
 	started := &instance{t: t, config: r.config, log: &syncBuffer{}, double: r.double}
 	started.config.Storage.DataDir = t.TempDir()
 	started.boot()
+	takesItsTime(started.program)
 	fresh := started.program.addr()
 	r.programs = append(r.programs, started.program)
 	r.untilKnown(database, started.program)

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -40,8 +42,20 @@ func startReplicas(t *testing.T, database string, count int) *replicas {
 		other.boot()
 		r.addresses, r.programs = append(r.addresses, other.program.addr()), append(r.programs, other.program)
 	}
+	for _, program := range r.programs {
+		takesItsTime(program)
+	}
 	r.setPipelinef("ipc:\n  contextWindow: %d\n", replicaWindow)
 	return r
+}
+
+// takesItsTime lets a program's modules plan for a minute, before its first prompt: on a busy machine they
+// would exceed their deadline, and a prompt that they leave alone is too long for the provider.
+func takesItsTime(program *program) {
+	writer := program.sites[0].seams.writer
+	if chain, is := writer.Chain.(*pipeline.Chain); is {
+		writer.Chain = chain.WithDeadline(time.Minute)
+	}
 }
 
 // chat is one session as a client sends it: each request as soon as the answer to the

@@ -8,7 +8,7 @@ import (
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
-	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session/journal"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
@@ -22,7 +22,7 @@ type seams struct {
 	work    *jobsdb.Runner
 	mover   *archivedb.Mover
 	journal *journal.Journal // compactions that wait for the database
-	lanes   *session.Resolver
+	writer  *prompt.Writer
 
 	recorded tally // exchanges of this process that have become durable
 }

@@ -39,7 +39,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	sold := newBilling(base, proxying.settings)
 	deleting := newDeletion(base, people, stored.mover, sold)
 	s.health, s.keys = base.health, keys
-	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal, s.seams.lanes = base.db, people, base.work, stored.mover, proxying.journal, proxying.writer.Resolver
+	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal, s.seams.writer = base.db, people, base.work, stored.mover, proxying.journal, proxying.writer
 	if err := openWork(base); err != nil {
 		return err
 	}

@@ -120,6 +120,22 @@ func TestFirstPromptOfALaneIsAColdStart(t *testing.T) {
 	if got := exchange.Miss(nil); got != (cost.Miss{}) {
 		t.Errorf("a lane that is not known here has missed %+v", got)
 	}
+	exchange.First, exchange.Usage.CacheRead = true, 90_000 // another conversation has cached its beginning
+	if got := exchange.Miss(nil); got != (cost.Miss{}) {
+		t.Errorf("a first prompt that was read from the cache has missed %+v", got)
+	}
+}
+
+// A cache works in steps, and fresh content is estimated: 256 tokens and two percent may be missing.
+func TestMissBeginsWhereTheSlackEnds(t *testing.T) {
+	t.Parallel()
+	for read, missed := range map[int]int{100_000 - 2_256: 0, 100_000 - 2_257: 2_257} {
+		exchange := next()
+		exchange.Usage.CacheRead, exchange.Usage.CacheWrite = read, 101_990-read
+		if got := exchange.Miss(warm()); got.Tokens != missed {
+			t.Errorf("%d of 100,000 tokens were read: %d missed, want %d", read, got.Tokens, missed)
+		}
+	}
 }
 
 // A provider that caches unasked does so from 1,024 tokens on; one that was asked, or has read or
@@ -128,18 +144,21 @@ func TestShortPromptIsCachedOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prompt, written  int
+		least            int // tokens that the model caches unasked; 0 if unknown
 		marked, implicit bool
 		cause            cost.Cause
 		cached           int
 	}{
-		"unasked, too short":     {prompt: 1023, implicit: true},
-		"unasked, long enough":   {prompt: 1024, implicit: true, cause: cost.ColdStart, cached: 1024},
-		"asked, short":           {prompt: 1023, marked: true, cause: cost.ColdStart},
-		"asked, written":         {prompt: 23, written: 1000, marked: true, cause: cost.ColdStart, cached: 1000},
-		"not asked, not unasked": {prompt: 5000},
+		"unasked, too short":                 {prompt: 1023, implicit: true},
+		"unasked, long enough":               {prompt: 1024, implicit: true, cause: cost.ColdStart, cached: 1024},
+		"unasked, too short for the model":   {prompt: 2047, least: 2048, implicit: true},
+		"unasked, long enough for the model": {prompt: 2048, least: 2048, implicit: true, cause: cost.ColdStart, cached: 2048},
+		"asked, short":                       {prompt: 1023, marked: true, cause: cost.ColdStart},
+		"asked, written":                     {prompt: 23, written: 1000, marked: true, cause: cost.ColdStart, cached: 1000},
+		"not asked, not unasked":             {prompt: 5000},
 	} {
 		exchange := next()
-		exchange.First, exchange.Marked, exchange.Implicit = true, c.marked, c.implicit
+		exchange.First, exchange.Marked, exchange.Implicit, exchange.Least = true, c.marked, c.implicit, c.least
 		exchange.Usage = wire.Usage{Reported: true, Input: c.prompt, CacheWrite: c.written, Output: 1}
 		if got := exchange.Miss(nil); got.Cause != c.cause {
 			t.Errorf("%s: %q, want %q", name, got.Cause, c.cause)
@@ -213,6 +232,7 @@ func TestCacheLivesAsLongAsTheWireSays(t *testing.T) {
 		"written for an hour":      {wire.Usage{Reported: true, CacheWrite: 100, CacheWrite1h: 100}, warm(), time.Hour, 100},
 		"its end for five minutes": {wire.Usage{Reported: true, CacheWrite: 100, CacheWrite1h: 60}, warm(), 5 * time.Minute, 100},
 		"only read":                {wire.Usage{Reported: true, CacheRead: 100}, &cost.Cached{TTL: time.Hour}, time.Hour, 100},
+		"neither after an hour's":  {wire.Usage{Reported: true, Input: 100}, &cost.Cached{TTL: time.Hour}, 5 * time.Minute, 0},
 		"neither":                  {wire.Usage{Reported: true, Input: 100}, warm(), 5 * time.Minute, 0},
 	} {
 		exchange := next()

@@ -76,6 +76,12 @@ func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
 				e.Price.LongAbove, e.Price.LongInput, e.Price.LongOutput = 90_000, 2, 1.5
 			}, warm(), 60_000 * 6 / 10,
 		},
+		"epoch of a long prompt: its price applies to what is written and to what would have been read": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				epoch(e)
+				e.Price.LongAbove, e.Price.LongInput, e.Price.LongOutput = 70_000, 2, 1.5
+			}, warm(), 70_000*6/10 - 60_000*(750-60)/100,
+		},
 		"the first prompt that is cached": {
 			func(e *cost.Exchange, _ *cost.Cached) {
 				e.First = true
@@ -155,6 +161,17 @@ func TestBaselineOfAClientThatCompactsItself(t *testing.T) {
 		if fits := test.baseline.Fits(); fits != test.fits || size != test.size || int(math.Round(summary)) != test.summary || ok != (test.size > 0) {
 			t.Errorf("%+v: fits %v, compacted %d for %.0f µ$; want %v, %d, %d", test.baseline, fits, size, summary, test.fits, test.size, test.summary)
 		}
+	}
+}
+
+// A client writes its summary with a long prompt, and pays the price of one.
+func TestSummaryOfALongPromptHasItsPrice(t *testing.T) {
+	t.Parallel()
+	dearer := tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, LongAbove: 100_000, LongInput: 2, LongOutput: 1.5}
+	baseline := cost.Baseline{Sent: 190_000, Ahead: 20_000, Grown: 2_000, Limit: 200_000}
+	size, summary, ok := baseline.Compacted(dearer, true)
+	if want := (184_000*0.6 + 8_000*(22.5+7.5)) / 8; size != 34_000 || math.Round(summary) != want || !ok {
+		t.Errorf("compacted %d for %.0f µ$, want 34000 for %.0f", size, summary, want)
 	}
 }
 

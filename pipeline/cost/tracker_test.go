@@ -44,6 +44,34 @@ func TestBookKnowsThePromptThatWasSentLast(t *testing.T) {
 	}
 }
 
+// Two prompts may go out in the same moment: the newest is the one that was answered last.
+func TestPromptsOfOneMomentAreKnownByTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	tracker, lane := newTracker(t), uuid.New()
+	first, second := answered(1, 1), answered(1, 1)
+	second.Position = 7
+	tracker.Add(lane, first, 0)
+	tracker.Add(lane, second, 0)
+	if last, _ := tracker.Last(lane); last.Position != 7 {
+		t.Errorf("the last prompt is %+v", last)
+	}
+}
+
+// The answer to a prompt under an older projection may come late. It counts for the lane, not for the newest.
+func TestLateAnswerDoesNotCountForTheNewestProjection(t *testing.T) {
+	t.Parallel()
+	tracker, lane := newTracker(t), uuid.New()
+	for _, entry := range []struct {
+		projection int
+		net        int64
+	}{{1, 5}, {2, 10}, {1, -1000}} {
+		tracker.Add(lane, answered(0, entry.projection), entry.net)
+	}
+	if got := tracker.Balance(lane); got.Net != -985 || got.Projection != 2 || got.Exchanges != 1 || got.Earned != 10 {
+		t.Errorf("balance %+v", got)
+	}
+}
+
 func TestBookIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	tracker, lane := newTracker(t), uuid.New()
@@ -78,6 +106,7 @@ func TestLossIsAProjectionThatWasPaidBackTooLate(t *testing.T) {
 		"one that had":                            {[]entry{{1, 1, -1000}, {1, 30, 100}, {2, 1, -10}}, false},
 		"the lane has earned it elsewhere":        {[]entry{{1, 1, 9000}, {2, 1, -1000}, {3, 1, -1000}}, false},
 		"no projection":                           {[]entry{{0, 80, -1}}, false},
+		"a loss before the first projection":      {[]entry{{0, 1, -1000}, {1, 1, -10}}, false},
 	} {
 		tracker, lane := newTracker(t), uuid.New()
 		var decisions []cost.Decision

@@ -62,6 +62,9 @@ func TestEmergencyForgetsWhatSaidThatThePromptFits(t *testing.T) {
 	if told.anchor != (session.Anchor{}) || told.attempts != (session.Attempts{}) || told.plan != nil {
 		t.Errorf("the second attempt is told %+v, %+v and %v", told.anchor, told.attempts, told.plan)
 	}
+	if least := 16_000 / float64(refused.Exchange.Estimate(refused.Exchange.Lane.Projection)); shrunk.Exchange.Limits.Factor < least {
+		t.Errorf("the factor is %v, and the provider counted %v times as many", shrunk.Exchange.Limits.Factor, least)
+	}
 	if after := shrunk.Exchange.Size(shrunk.Exchange.Lane.Projection); after > 15_000 || len(shrunk.Body) >= len(refused.Body) {
 		t.Errorf("%d tokens in %d bytes, %d bytes before", after, len(shrunk.Body), len(refused.Body))
 	}

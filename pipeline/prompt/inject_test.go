@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -437,17 +438,43 @@ func TestEmergencyMayTakeFreshInsertOut(t *testing.T) {
 	b.send(script(b.scope.Format, 1)).Sent()
 	module.next = "[new note] " + words(2_000)
 	refused := b.send(script(b.scope.Format, 2))
+	refused.Archiving = time.Hour
 	shrunk, ok := b.writer.Shrink(t.Context(), refused, wire.Overflow{Window: 2_500, Tokens: 2_600})
 	if !ok {
 		t.Fatal("not shrunk")
 	}
+	if shrunk.Archiving < time.Hour {
+		t.Errorf("the time that the first attempt took is forgotten: %s", shrunk.Archiving)
+	}
 	holds(t, shrunk.Body, "[old note]")
 	lacks(t, shrunk.Body, "[new note]")
-	if report := shrunk.Exchange.Report; report.Injected != nil || report.Compression != pipeline.Emergency || !slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "withdrawn" }) {
+	if report := shrunk.Exchange.Report; report.Injected != nil || report.Compression != pipeline.Emergency || !slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "withdrawn" && event.Counts["items"] == 2 }) {
 		t.Errorf("report %+v", report)
 	}
 	shrunk.Sent()
 	next := b.send(script(b.scope.Format, 3))
 	holds(t, next.Body, "[old note]")
 	lacks(t, next.Body, "[new note]")
+}
+
+// Two inserts of one request have two numbers, and the messages of the request are durable with them.
+func TestInsertsOfOneRequestAreNumbered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 100_000)
+	one, two := &notes{name: "rehydrator", placement: pipeline.PlacementTurn}, &notes{name: "patterns", placement: pipeline.PlacementTurn}
+	b.writer.Chain = pipeline.NewChain(one, two)
+	for request := range 2 {
+		one.next, two.next = "[one]", "[two]"
+		sent := b.send(script(b.scope.Format, request+1))
+		inserts := sent.Lane.Inserts(sent.Exchange.Conversation.Chain)
+		for i := range inserts {
+			if inserts[i].Number != i+1 {
+				t.Errorf("request %d: insert %d has the number %d", request, i, inserts[i].Number)
+			}
+		}
+		if messages := len(sent.Exchange.Conversation.Digests); len(inserts) != 2*(request+1) || sent.Lane.Archived() != messages {
+			t.Errorf("request %d: %d inserts, %d of %d messages are archived", request, len(inserts), sent.Lane.Archived(), messages)
+		}
+		sent.Sent()
+	}
 }

@@ -47,3 +47,18 @@ func TestPromptsThatTheProviderHoldsAPartOfTeachNothing(t *testing.T) {
 		}
 	}
 }
+
+// An error that names the prompt's length counts for any prompt. An answer that only ends early counts for one
+// that is near its limit.
+func TestRefusalOfAShortPromptIsBelieved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 1_000_000)
+	sent := b.write([]byte(`{"model":"claude-opus-5-5","max_tokens":10,"messages":[{"role":"user","content":"What does the parser do with an empty file?"}]}`)).Sent()
+	refused := wire.Answer{Error: []byte(`{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}`)}
+	if _, overflows := sent.Teaches(refused); !overflows {
+		t.Error("an error about the length is not believed")
+	}
+	if _, overflows := sent.Teaches(wire.Answer{Complete: true, StopReason: "model_context_window_exceeded"}); overflows {
+		t.Error("a short prompt is taken for one that is too long")
+	}
+}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -145,33 +146,36 @@ func TestALateAnswerDoesNotSetTheClockBack(t *testing.T) {
 // C7, E6: a side call with the conversation's own prefix keeps its cache alive.
 func TestASideCallKeepsTheConversationWarm(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	hint := session.Hint{Name: "run", Source: "header"}
-	main := b.send(t, hint, "a B c")
-	heat := session.CacheState{At: noon(), TTL: session.ShortTTL, Position: 3, Model: "m"}
-	main.Went(heat)
-	aside := hint
-	aside.Kind = session.Side
-	side := b.send(t, aside, "a B c D summarise")
-	if side.ID == main.ID {
-		t.Fatal("the side call is in the conversation's lane")
-	}
 	for name, c := range map[string]struct {
-		projection int
-		model      string
-		want       time.Time
+		change func(*session.CacheState)
+		warms  bool
 	}{
-		"another model":  {0, "other", noon()},
-		"another prefix": {1, "m", noon()},
-		"the same":       {0, "m", noon().Add(3 * time.Minute)},
+		"the same":        {func(*session.CacheState) {}, true},
+		"another model":   {func(heat *session.CacheState) { heat.Model = "other" }, false},
+		"another prefix":  {func(heat *session.CacheState) { heat.Projection = 1 }, false},
+		"another account": {func(heat *session.CacheState) { heat.Key = uuid.UUID{1} }, false},
+		"an earlier one":  {func(heat *session.CacheState) { heat.At = noon().Add(-time.Minute) }, false},
 	} {
-		side.Went(session.CacheState{At: noon().Add(3 * time.Minute), TTL: session.ShortTTL, Projection: c.projection, Position: 5, Model: c.model})
-		if at := main.Heat().At; c.want.After(noon()) && !at.Equal(c.want) {
-			t.Errorf("%s: the conversation was last sent at %v, want %v", name, at, c.want)
+		b := setup(t)
+		hint := session.Hint{Name: "run", Source: "header"}
+		main := b.send(t, hint, "a B c")
+		main.Went(session.CacheState{At: noon(), TTL: session.ShortTTL, Position: 3, Model: "m"})
+		aside := hint
+		aside.Kind = session.Side
+		side := b.send(t, aside, "a B c D summarise")
+		if side.ID == main.ID {
+			t.Fatal("the side call is in the conversation's lane")
 		}
-	}
-	if main.Heat().Position != 3 {
-		t.Errorf("heat %+v", main.Heat())
+		heat := session.CacheState{At: noon().Add(3 * time.Minute), TTL: session.ShortTTL, Position: 5, Model: "m"}
+		c.change(&heat)
+		side.Went(heat)
+		want := noon()
+		if c.warms {
+			want = heat.At
+		}
+		if got := main.Heat(); !got.At.Equal(want) || got.Position != 3 {
+			t.Errorf("%s: the conversation was last sent at %v with %d messages, want %v", name, got.At, got.Position, want)
+		}
 	}
 }
 
@@ -279,5 +283,29 @@ func TestAPlanIsForTheNextEpochOfTheLane(t *testing.T) {
 	b.resolver.Planned(lane, plan)
 	if b.resolver.Known(lane.ID) != nil || b.resolver.Known(uuid.New()) != nil {
 		t.Error("a plan brought a dropped lane back")
+	}
+}
+
+// Each further failure of a store that is away lengthens the pause, up to eight seconds. An answer ends it.
+func TestStoreThatIsAwayIsAskedLessOften(t *testing.T) {
+	t.Parallel()
+	now := noon()
+	outage := session.NewOutage(func() time.Time { return now })
+	for range 2 { // an answer forgets the earlier pauses
+		for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second} {
+			outage.Note(session.ErrAway)
+			outage.Note(session.ErrAway) // of another request in the same moment
+			if now = now.Add(pause - 1); !outage.Lasts() {
+				t.Errorf("asked again after less than %s", pause)
+			}
+			if now = now.Add(1); outage.Lasts() {
+				t.Errorf("not asked again after %s", pause)
+			}
+		}
+		outage.Note(context.Canceled) // says nothing of the store
+		if outage.Lasts() {
+			t.Error("a request that was canceled begins an outage")
+		}
+		outage.Note(nil)
 	}
 }

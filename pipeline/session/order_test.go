@@ -63,6 +63,7 @@ func TestAnOrderWaitsForOneAttempt(t *testing.T) {
 func TestAForkKeepsThePinsThatItShares(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.send(t, session.Hint{}, "a B c")
 	b.send(t, session.Hint{}, "a B c D e")
 	resolver, err := session.NewResolver(ordered{b.store})
 	if err != nil {
@@ -78,5 +79,10 @@ func TestAForkKeepsThePinsThatItShares(t *testing.T) {
 	defer fork.Unlock()
 	if pins := fork.Pins(); !slices.Equal(pins, []int{1, 3}) || !fork.Pinned() {
 		t.Errorf("the fork's pins %v", pins)
+	}
+	earlier, _ := b.hold(t, session.Hint{}, "a B c X y")
+	defer earlier.Unlock()
+	if pins := earlier.Pins(); !slices.Equal(pins, []int{1}) {
+		t.Errorf("pins of a fork before the second one: %v", pins)
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -114,5 +116,56 @@ func TestRepeatedRequestOpensNoFork(t *testing.T) {
 	b.send(t, hint, "a B c D e")
 	if again := b.send(t, hint, "a B c"); again.ID != trunk.ID || again.Ancestry.Parent != uuid.Nil {
 		t.Errorf("lane %s, forked from %s; want %s", again.ID, again.Ancestry.Parent, trunk.ID)
+	}
+}
+
+// A compaction and an insert are of the history that they were made in, not of one that only is as long.
+func TestCompactionsAndInsertsAreOfTheirHistory(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lane := b.send(t, session.Hint{}, "a B c D e")
+	own, other := session.Chain(b.scope, session.Hint{}, history("a B c D e")), session.Chain(b.scope, session.Hint{}, history("a B x D e"))
+	lane.Adopt(session.Projection{Number: 1, Covers: 2, Chain: own[2]})
+	lane.Adopt(session.Projection{Number: 2, Covers: 4, Chain: own[4]})
+	for i, message := range []int{0, 2, 4} {
+		lane.Keep([]session.Insert{{Number: i + 1, Message: message, Chain: own[message+1]}})
+	}
+	for range 2 { // the answer for one history does not change the lane
+		for name, c := range map[string]struct {
+			chain              []conversation.Hash
+			projection, insert int
+		}{"own": {own, 2, 3}, "another": {other, 1, 1}, "shorter": {own[:4], 1, 2}} {
+			projection, inserts := lane.Projection(c.chain), lane.Inserts(c.chain)
+			if projection == nil || projection.Number != c.projection || len(inserts) != c.insert {
+				t.Errorf("%s: %+v and %d inserts, want number %d and %d", name, projection, len(inserts), c.projection, c.insert)
+			}
+		}
+	}
+	lane.Keep([]session.Insert{{Number: 4, Message: 2, Chain: other[3]}, {Number: 5, Message: 4, Chain: own[5]}})
+	if inserts := lane.Inserts(own); len(inserts) != 4 || inserts[3].Number != 5 {
+		t.Errorf("inserts %+v", inserts)
+	}
+	if again := lane.Inserts(other); len(again) != 2 || again[1].Number != 4 {
+		t.Errorf("of the other history %+v", again)
+	}
+}
+
+// What is skipped of an update goes with its links: the first link stays the one before its messages.
+func TestSkippedMessagesGoWithTheirLinks(t *testing.T) {
+	t.Parallel()
+	for skipped := range 7 {
+		update := session.Update{}
+		update.Messages.Position, update.Messages.Head = 15, conversation.Hash{15}
+		for i := range 6 {
+			update.Messages.Links = append(update.Messages.Links, conversation.Hash{byte(10 + i)})
+		}
+		for i := range 5 {
+			update.Messages.Entries = append(update.Messages.Entries, archive.Entry{Index: 10 + i})
+		}
+		update.Skip(10 + skipped)
+		left := max(0, 5-skipped)
+		if len(update.Messages.Entries) != left || update.First() != 15-left || update.Base() != (conversation.Hash{byte(15 - left)}) || left > 0 && len(update.Messages.Links) != left+1 {
+			t.Errorf("%d skipped: %d messages from %d on, behind %v, %d links", skipped, len(update.Messages.Entries), update.First(), update.Base()[0], len(update.Messages.Links))
+		}
 	}
 }

@@ -148,6 +148,11 @@ func TestFactorMovesInBoundedSteps(t *testing.T) {
 	if after := calibration.Factor(workspace, model); after <= before || after > before*1.11 {
 		t.Errorf("one odd report moved the factor from %.2f to %.2f", before, after)
 	}
+	before = calibration.Factor(workspace, model)
+	calibration.Observe(workspace, model, 100_000, 25_000)
+	if after := calibration.Factor(workspace, model); after >= before || after < before*0.89 {
+		t.Errorf("one low report moved the factor from %.2f to %.2f", before, after)
+	}
 	for range 200 {
 		calibration.Observe(workspace, model, 100_000, 790_000)
 	}

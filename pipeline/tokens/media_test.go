@@ -74,6 +74,25 @@ func TestImagesCountByTheirPixels(t *testing.T) {
 	}
 }
 
+// A result may hold several files. Each one counts.
+func TestEveryFileOfAnAttachmentCounts(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	count := func(files ...string) int {
+		raw, err := json.Marshal(map[string]any{"type": "image", "parts": files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		media := conversation.Attachment{Type: "image/png", Raw: raw}
+		return counter.Message(conversation.Message{Blocks: []conversation.Block{{Kind: conversation.Media, Media: []conversation.Attachment{media}}}})
+	}
+	file := "data:image/png;base64," + strings.Repeat("AAAA", 10_000)
+	empty := counter.Message(conversation.Message{})
+	if one, two := count(file)-empty, count(file, file)-empty; one < 200 || two != 2*one {
+		t.Errorf("one file counts %d tokens, and two count %d", one, two)
+	}
+}
+
 func TestMediaWithoutBytesCountByTheirType(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)

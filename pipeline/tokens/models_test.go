@@ -121,6 +121,28 @@ func TestInputLimitIsTheProvidersOrWhatTheReserveLeaves(t *testing.T) {
 	}
 }
 
+// A limit on input only counts below the window. It is that of the listed window, and goes with it.
+func TestAnotherWindowHasNoLimitOnInput(t *testing.T) {
+	t.Parallel()
+	if got := (tokens.Model{Known: true, Window: 100, MaxInput: 200}).InputLimit(10); got != 90 {
+		t.Errorf("a limit above the window: %d, want 90", got)
+	}
+	if got := models(t).Lookup("gpt-5.4-mini").WithWindow(1_000_000).InputLimit(0); got != 1_000_000 {
+		t.Errorf("a larger window: limit %d, want 1000000", got)
+	}
+}
+
+// A named region counts before the factor of all others.
+func TestNamedRegionHasItsOwnPrice(t *testing.T) {
+	t.Parallel()
+	model := tokens.Model{Price: tokens.Price{Input: 10}, Rates: tokens.Rates{Regions: map[string]float64{"*": 1.5, "us": 2}}}
+	for region, want := range map[string]float64{"": 10, "us": 20, "eu": 15} {
+		if got := model.On(tokens.Terms{Region: region}).Input; got != want {
+			t.Errorf("region %q: %v, want %v", region, got, want)
+		}
+	}
+}
+
 // B7.
 func TestUnknownModelHasNoLimit(t *testing.T) {
 	t.Parallel()

@@ -170,6 +170,7 @@ func TestOnlyWhatChangedDiffers(t *testing.T) {
 		{"inserted", []wire.Piece{{From: 0, To: 4}, {From: 4, To: 4, Raw: raw("7")}}, nil, `{ "model" : "m", "input":[ 0 ,1,  2	,3,7 ], "z":1.0 } `},
 		{"first left out", []wire.Piece{{From: 0, To: 2, Raw: raw("")}, {From: 2, To: 4}}, nil, `{ "model" : "m", "input":[ 2	,3 ], "z":1.0 } `},
 		{"middle left out", []wire.Piece{{From: 0, To: 1}, {From: 1, To: 3, Raw: raw("")}, {From: 3, To: 4}}, nil, `{ "model" : "m", "input":[ 0,3 ], "z":1.0 } `},
+		{"middle without a piece", []wire.Piece{{From: 0, To: 1}, {From: 2, To: 4}}, nil, `{ "model" : "m", "input":[ 0,2	,3 ], "z":1.0 } `},
 		{"last left out", []wire.Piece{{From: 0, To: 3}, {From: 3, To: 4, Raw: raw("")}}, nil, `{ "model" : "m", "input":[ 0 ,1,  2 ], "z":1.0 } `},
 		{"all left out", nil, nil, `{ "model" : "m", "input":[  ], "z":1.0 } `},
 		{"moved", []wire.Piece{{From: 2, To: 4}, {From: 0, To: 1}}, nil, `{ "model" : "m", "input":[ 2	,3,0 ], "z":1.0 } `},

@@ -44,14 +44,15 @@ func TestAPanicIsTheAnswersFailure(t *testing.T) {
 		fails       bool
 		input, said int
 	}{
-		"nowhere":             {"", stream, false, 7, 0},
-		"at an event":         {"two", stream, true, 7, 2},
-		"at the first":        {"one", stream, true, 7, 2},
-		"at the end":          {"end", stream, true, 0, 0},
-		"nowhere in a body":   {"", body, false, 0, 0},
-		"in a body":           {"body", body, true, 0, len(body)},
-		"not where no event":  {"four", stream, false, 7, 0},
-		"a body, and no JSON": {"body", `{"a":`, false, 0, 0},
+		"nowhere":                             {"", stream, false, 7, 0},
+		"at an event":                         {"two", stream, true, 7, 2},
+		"at the first":                        {"one", stream, true, 7, 2},
+		"at the last, without its blank line": {"three", strings.TrimRight(stream, "\n"), true, 7, 2},
+		"at the end":                          {"end", stream, true, 0, 0},
+		"nowhere in a body":                   {"", body, false, 0, 0},
+		"in a body":                           {"body", body, true, 0, len(body)},
+		"not where no event":                  {"four", stream, false, 7, 0},
+		"a body, and no JSON":                 {"body", `{"a":`, false, 0, 0},
 	} {
 		tap := wire.NewTap(strings.HasPrefix(test.content, "event"), &stumbling{at: test.at})
 		for _, part := range []string{test.content[:5], test.content[5:]} {

@@ -101,6 +101,28 @@ func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	}
 }
 
+// The data key of a workspace opens for it alone, and tells whether the newest master key has sealed it.
+func TestDataKeyOpensForItsWorkspaceAlone(t *testing.T) {
+	t.Parallel()
+	workspace, key := tenants.NewWorkspaceID(), bytes.Repeat([]byte("k"), 32)
+	wrapped, err := vaulttest.Of(t, "a").Wrap(workspace, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for master, newest := range map[string]bool{"a": true, "b": false} {
+		opened, is, err := vaulttest.Of(t, master, "a").Unwrap(workspace, wrapped)
+		if err != nil || !bytes.Equal(opened, key) || is != newest {
+			t.Errorf("first master key %s: newest %t, %v", master, is, err)
+		}
+	}
+	if _, _, err := vaulttest.Of(t, "a").Unwrap(tenants.NewWorkspaceID(), wrapped); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("another workspace: %v", err)
+	}
+	if _, _, err := vaulttest.Of(t, "b").Unwrap(workspace, wrapped); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("another master key: %v", err)
+	}
+}
+
 func TestMasterKeysAreChecked(t *testing.T) {
 	t.Parallel()
 	for name, secrets := range map[string][][]byte{"none": nil, "short": {[]byte("short")}} {

@@ -3,6 +3,7 @@ package components_test
 import (
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -158,5 +159,30 @@ func TestChartLeavesGapsEmpty(t *testing.T) {
 
 	if got := chart.JSON(); !strings.Contains(got, `"values":[null,7]`) || strings.Contains(got, "marks") {
 		t.Errorf("the chart is %s", got)
+	}
+}
+
+// A range has a length, at most five years. A day without a time counts whole, in the reader's zone.
+func TestRangeIsReadInTheReadersZone(t *testing.T) {
+	t.Parallel()
+	east := time.FixedZone("east", 5*3600)
+	for name, c := range map[string]struct {
+		from, to string
+		length   time.Duration // 0 if refused
+	}{
+		"a moment":          {"2027-03-01T12:00", "2027-03-01T12:00", 0},
+		"backwards":         {"2027-03-01T12:00", "2027-03-01T11:00", 0},
+		"an hour":           {"2027-03-01T12:00", "2027-03-01T13:00", time.Hour},
+		"a day":             {"2027-03-01", "2027-03-01", 24 * time.Hour},
+		"with its own zone": {"2027-03-01T00:00", "2027-03-01T00:00:00Z", 5 * time.Hour},
+		"from a day":        {"2027-03-01", "2027-03-01T06:00:00+05:00", 6 * time.Hour},
+		"too long":          {"2020-01-01", "2027-01-01", 0},
+		"no time":           {"yesterday", "2027-03-01", 0},
+	} {
+		asked := components.NewRange(url.Values{"from": {c.from}, "to": {c.to}})
+		from, to, ok := asked.Read(east)
+		if ok != (c.length > 0) || asked.IsWrong() == ok || ok && to.Sub(from) != c.length {
+			t.Errorf("%s: %s to %s, %t", name, from, to, ok)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -116,4 +117,30 @@ func TestTrendsCompareTheirOwnFigure(t *testing.T) {
 			t.Errorf("20 requests before are a basis for %d: %t", exchanges, got)
 		}
 	}
+}
+
+// A custom range is in the page's links as such, beside no named one.
+func TestLinksKeepTheCustomRange(t *testing.T) {
+	t.Parallel()
+	q := newQuery(url.Values{"from": {"2027-03-01T00:00"}, "to": {"2027-03-01T01:10"}}, time.FixedZone("east", 3600), time.Now())
+	kept := newQuery(mustParse(t, q.page("by", "model")), time.UTC, time.Now())
+	if q.Filter.To.Sub(q.Filter.From) != 90*time.Minute || kept.Filter.From != q.Filter.From || kept.Filter.To != q.Filter.To || kept.By != tenants.ByModel {
+		t.Errorf("%+v leads to %+v", q.Filter, kept.Filter)
+	}
+	if values := mustParse(t, q.page()); values.Has("range") {
+		t.Errorf("the link names a range as well: %v", values)
+	}
+	if values := mustParse(t, q.preset("24h")); values.Has("from") || values.Has("to") || values.Get("range") != "24h" {
+		t.Errorf("another range: %v", values)
+	}
+}
+
+// mustParse returns the query of an address.
+func mustParse(t *testing.T, address string) url.Values {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Query()
 }

@@ -33,6 +33,12 @@ func (r *reader) clock(ctx context.Context, rows []row) error {
 	if err != nil {
 		return err
 	}
+	tell(rows, asked)
+	return nil
+}
+
+// tell sets the times of rows by requests, which are in order.
+func tell(rows []row, asked []session.Asked) {
 	next := 0
 	for i := range rows {
 		row := &rows[i]
@@ -51,7 +57,6 @@ func (r *reader) clock(ctx context.Context, rows []row) error {
 			row.At = asked[next].At
 		}
 	}
-	return nil
 }
 
 // maxNew is how many messages a client may add with one request, for the time of its request to be theirs.

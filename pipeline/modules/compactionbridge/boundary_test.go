@@ -2,6 +2,7 @@ package compactionbridge_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -13,6 +14,8 @@ import (
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
 )
 
@@ -64,6 +67,7 @@ type pastOf struct {
 	tokens, messages int
 
 	from, to int
+	kept     []conversation.Hash // that the lane is looked for by
 }
 
 // Before implements compactionbridge.Lanes.
@@ -72,7 +76,8 @@ func (*pastOf) Before(context.Context, tenants.WorkspaceID, uuid.UUID, uuid.UUID
 }
 
 // Holding implements compactionbridge.Lanes.
-func (p *pastOf) Holding(context.Context, session.Scope, uuid.UUID, []conversation.Hash) (session.LaneMatch, error) {
+func (p *pastOf) Holding(_ context.Context, _ session.Scope, _ uuid.UUID, kept []conversation.Hash) (session.LaneMatch, error) {
+	p.kept = kept
 	return session.LaneMatch{Lane: uuid.New(), Messages: p.messages, Tokens: p.tokens}, nil
 }
 
@@ -107,6 +112,35 @@ func TestHistoryOfAnUnnamedLaneNeedsSharedTokens(t *testing.T) {
 		*past, exchange.Config = pastOf{tokens: test.tokens, messages: test.messages}, modules.Catalog().Default()
 		if _, err := compactionbridge.New(nil, compactionbridge.Past{Lanes: past, Originals: past}).Process(t.Context(), exchange); err != nil || past.to != 0 {
 			t.Errorf("%d tokens of %d messages: %d are read by default (%v)", test.tokens, test.messages, past.to, err)
+		}
+	}
+}
+
+// The history is looked for by the messages behind the summary: the summary itself is in no other lane.
+func TestHistoryIsLookedForByTheMessagesBehindTheSummary(t *testing.T) {
+	t.Parallel()
+	codec := anthropic.New()
+	asked, err := wire.Open(body(t, user("a"), answer("b"), user("c"), answer("d"), user("e")), codec.List())
+	if err != nil {
+		t.Fatal(err)
+	}
+	digests := make([]conversation.Digest, 5)
+	for i := range digests {
+		digests[i].Sum = conversation.Hash{byte(i + 1)}
+	}
+	for boundary, want := range map[int][]conversation.Hash{0: {{2}, {3}, {4}, {5}}, 2: {{4}, {5}}, 4: {}, 7: {}} {
+		past, config := &pastOf{messages: 9}, modules.Catalog().Default()
+		pipeline.Change[compactionbridge.Config](&config).Scope = pipeline.ScopeKey
+		exchange := &pipeline.View{
+			Config: config, Conversation: pipeline.NewConversation(codec, asked, digests),
+			Lane:  pipeline.Lane{Left: session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, Unnamed: true}},
+			Class: client.Class{Kind: client.AfterCompaction, Confidence: 0.9, Marker: client.Marker{Boundary: boundary}},
+		}
+		if _, err := compactionbridge.New(nil, compactionbridge.Past{Lanes: past, Originals: past}).Process(t.Context(), exchange); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(past.kept, want) {
+			t.Errorf("a summary in message %d: looked for by %v, want %v", boundary, past.kept, want)
 		}
 	}
 }

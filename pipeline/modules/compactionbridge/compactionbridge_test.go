@@ -227,11 +227,13 @@ func TestUnknownClientsAreRecognizedByTheirScore(t *testing.T) {
 		threshold float64
 		want      bool
 	}{
-		"a summary":                       {"Here is a summary of the conversation so far: orders can be deleted now.", 0.6, true},
-		"a summary above the threshold":   {"Here is a summary of the conversation so far: orders can be deleted now.", 0.95, false},
-		"a short summary that refers":     {"[Conversation summary] Orders can be deleted. Continue with the tests.", 0.95, true},
-		"no summary":                      {"Continue with the tests.", 0.6, false},
-		"a summary behind something else": {"Translate this text for me, please, and keep its line breaks:\n\nHere is a summary of the conversation so far: none.", 0.6, false},
+		"a summary":                                {"Here is a summary of the conversation so far: orders can be deleted now.", 0.6, true},
+		"a summary above the threshold":            {"Here is a summary of the conversation so far: orders can be deleted now.", 0.95, false},
+		"a short summary that refers":              {"[Conversation summary] Orders can be deleted. Continue with the tests.", 0.95, true},
+		"a long summary that refers at its end":    {"[Conversation summary] Orders can be deleted. " + strings.Repeat("The test passes. ", 28) + "Continue with the tests.", 0.95, true},
+		"a summary too long to be one that refers": {"[Conversation summary] Orders can be deleted. " + strings.Repeat("The test passes. ", 36) + "Continue with the tests.", 0.95, false},
+		"no summary":                               {"Continue with the tests.", 0.6, false},
+		"a summary behind something else":          {"Translate this text for me, please, and keep its line breaks:\n\nHere is a summary of the conversation so far: none.", 0.6, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,6 +245,24 @@ func TestUnknownClientsAreRecognizedByTheirScore(t *testing.T) {
 				t.Errorf("recovered %v, want %v: %+v", got, test.want, written.Exchange.Report.Events)
 			}
 		})
+	}
+}
+
+// A summary and one more message are few. An answer between them makes a conversation.
+func TestTwoMessagesAreFew(t *testing.T) {
+	t.Parallel()
+	summary := user("Here is a summary of the conversation so far: orders can be deleted now.")
+	for want, messages := range map[bool][]message{
+		true:  {summary, user("Run the tests.")},
+		false: {summary, answer("I see."), user("Run the tests.")},
+	} {
+		k := newTalk(t, anthropic.New())
+		pipeline.Change[compactionbridge.Config](&k.config).DetectionThreshold = 0.6
+		k.send(t, unknown(), path, body(t, worked()...))
+		written := k.send(t, unknown(), path, body(t, messages...))
+		if got := recovered(written) != nil; got != want {
+			t.Errorf("%d messages: recovered %v, want %v: %+v", len(messages), got, want, written.Exchange.Report.Events)
+		}
 	}
 }
 

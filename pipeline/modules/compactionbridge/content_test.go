@@ -89,6 +89,13 @@ func TestContentFollowsReadsAndChanges(t *testing.T) {
 			{"old_string": "alpha", "new_string": "A"}, {"old_string": "gamma", "new_string": "G"},
 		}}, result: "ok"}}, "1:A one|beta two|G three"},
 		"everywhere": {[]step{read(file, "1\tx = x"), {tool: "Edit", input: map[string]any{"file_path": file, "old_string": "x", "new_string": "yy", "replace_all": true}, result: "ok"}}, "1:yy = yy"},
+		"everywhere, perhaps also where nobody looked": {[]step{whole, part, {
+			tool: "Edit", input: map[string]any{"file_path": file, "old_string": "beta", "new_string": "b1\nb2", "replace_all": true}, result: "ok",
+		}}, "1:alpha one|b1|b2 two|gamma three ?:twenty lines|and one more"},
+		"twice in a line": {[]step{whole, {
+			tool: "Edit", input: map[string]any{"file_path": file, "old_string": "a", "new_string": "aa", "replace_all": true}, result: "ok",
+		}}, "1:aalphaa one|betaa two|gaammaa three"},
+		"an edit of what was not read, as many lines": {[]step{whole, part, edited(file, "something else here\nand one more", "new words\nand two more")}, "?:new words|and two more 1:alpha one|beta two|gamma three 20:twenty lines"},
 		"a patch of Codex": {[]step{whole, {tool: "apply_patch", input: map[string]any{
 			"input": "*** Begin Patch\n*** Update File: /w/a.go\n@@\n alpha one\n-beta two\n+beta 2\n gamma three\n*** End Patch",
 		}, result: "Success. Updated the following files:\nM /w/a.go"}}, "1:alpha one|beta 2|gamma three"},
@@ -108,6 +115,85 @@ func TestContentFollowsReadsAndChanges(t *testing.T) {
 				t.Errorf("known is %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A patch may change several files, and move one of them.
+func TestPatchChangesEachOfItsFiles(t *testing.T) {
+	t.Parallel()
+	c := follow(t, read("/w/a.go", "     1→alpha one"), read("/w/b.go", "     1→beta two"), step{tool: "apply_patch", input: map[string]any{
+		"input": "*** Begin Patch\n*** Update File: /w/b.go\n@@\n-beta two\n+beta 2\n*** Update File: /w/a.go\n*** Move to: /w/c.go\n@@\n-alpha one\n+alpha 1\n*** End Patch",
+	}, result: "Success. Updated the following files:\nM /w/b.go\nM /w/c.go"})
+	for path, want := range map[string]string{"/w/a.go": "unknown", "/w/b.go": "1:beta 2", "/w/c.go": "?:alpha 1"} {
+		if got := known(c, path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+}
+
+// A part of what is known is shown with its own line numbers and message.
+func TestShownPartHasItsOwnLines(t *testing.T) {
+	t.Parallel()
+	one := &file{path: "/w/a.go", stretches: []stretch{{from: 10, lines: linesOf(4, "ten\neleven\ntwelve\nthirteen")}}}
+	one.stretches[0].lines[3].at = 9
+	var text strings.Builder
+	chosen{file: one, lines: map[int]map[int]bool{0: {1: true, 2: true}}}.write(&text)
+	if want := "--- /w/a.go, lines 11-12 (#4)\neleven\ntwelve\n"; text.String() != want {
+		t.Errorf("shown is %q, want %q", text.String(), want)
+	}
+}
+
+// The head of each file counts against the budget.
+func TestHeadsOfManyFilesFitTheirBudget(t *testing.T) {
+	t.Parallel()
+	var files []*file
+	for i := range 40 {
+		files = append(files, &file{path: fmt.Sprintf("/w/%d.go", i), stretches: []stretch{{from: 1, lines: linesOf(i, "a line")}}, touched: i})
+	}
+	const budget = 400
+	all := choose(files, 40, budget, func(text string) int { return len(text) }, func(*file) bool { return false })
+	if spent := len(all) * (fileHeader + len("a line") + 1); spent > budget || len(all) == 0 {
+		t.Errorf("%d files take %d of %d tokens", len(all), spent, budget)
+	}
+}
+
+// Turns have the places of their messages in the lane: the archive may begin later, and lack one.
+func TestTurnsHaveThePlacesOfTheirMessages(t *testing.T) {
+	t.Parallel()
+	text := func(role conversation.Role, text string) conversation.Message {
+		return conversation.Message{Role: role, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}}
+	}
+	read := historyOf([]conversation.Message{
+		text(conversation.User, "Never push to main."), text(conversation.Assistant, "I see."),
+		text(conversation.User, "Always run the tests."), text(conversation.Assistant, "I will."),
+	}, []int{40, 41, 43, 44})
+	if len(read.turns) != 2 || read.turns[0].first != 40 || read.turns[1].first != 43 || read.newest != 44 {
+		t.Errorf("turns begin at %+v, the newest message is %d", read.turns, read.newest)
+	}
+	for i, want := range []int{40, 43} {
+		if got := read.ledger.Directives[i].Message; got != want {
+			t.Errorf("directive %d stands in message %d, want %d", i, got, want)
+		}
+	}
+}
+
+// A file that was changed and then deleted is not one that a summary can lose.
+func TestDeletedFilesAreNotLost(t *testing.T) {
+	t.Parallel()
+	var messages []conversation.Message
+	for i, command := range []string{"echo a > /w/kept.go", "echo b > /w/gone.go", "rm /w/gone.go"} {
+		arguments, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprint("call", i)
+		messages = append(messages,
+			conversation.Message{Role: conversation.Assistant, Blocks: []conversation.Block{{Kind: conversation.ToolCall, ID: id, Name: "Bash", Text: string(arguments)}}},
+			conversation.Message{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.ToolResult, ID: id, Text: "ok"}}})
+	}
+	found := compare(historyOf(messages, []int{0, 1, 2, 3, 4, 5}), 0, present{})
+	if counts := found.counts(); counts[Files] != 1 || counts[FilesLost] != 1 {
+		t.Errorf("counts %v", counts)
 	}
 }
 
