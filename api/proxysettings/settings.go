@@ -80,6 +80,7 @@ type settings struct {
 	origins  tenants.Origins // of pages that may read answers in a browser
 	failover tenants.Failover
 	own      bool                // requests may bring credentials of their own
+	changed  bool                // a change was announced since they were read
 	redactor *redaction.Redactor // nil if messages are stored as they came
 	budgets  map[tenants.Spender]tenants.Quota
 
@@ -142,7 +143,12 @@ func newCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error)
 
 // Forget drops a workspace's settings because they have changed.
 func (c *Cache) Forget(workspace tenants.WorkspaceID) {
-	c.changes.Heard(func(uint64) { c.known.Delete(workspace) })
+	c.changes.Heard(func(uint64) {
+		c.known.Delete(workspace)
+		if before, ok := c.last.Get(workspace); ok {
+			c.last.Set(workspace, before.marked(true))
+		}
+	})
 }
 
 // ForgetAll drops all settings because changes may have been missed.
@@ -327,19 +333,36 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 	if !known || ctx.Err() != nil {
 		return nil, fmt.Errorf("settings of workspace: %w", result.Err)
 	}
+	return c.serveAgain(workspace, before, changes), nil
+}
+
+// serveAgain serves settings from before a count of changes for a while. Later requests do not wait as long for
+// changed ones.
+func (c *Cache) serveAgain(workspace tenants.WorkspaceID, before *settings, changes uint64) *settings {
 	c.changes.Keep(changes, func() {
 		if _, isRead := c.known.Get(workspace); !isRead {
+			if before.changed {
+				before = before.marked(false)
+				c.last.Set(workspace, before)
+			}
 			c.known.Set(workspace, before)
 			c.known.SetExpiresAfter(workspace, againAge)
 		}
 	})
-	return before, nil
+	return before
+}
+
+// marked returns the settings as changed since they were read, or not.
+func (s *settings) marked(changed bool) *settings {
+	marked := *s
+	marked.changed = changed
+	return &marked
 }
 
 // patience returns how long a request waits for newer settings than s, which may be nil. Settings without a
-// provider key serve few requests.
+// provider key serve few requests, and those before an announced change may say the opposite of the new ones.
 func (s *settings) patience() time.Duration {
-	if s != nil && len(s.keys) > 0 {
+	if s != nil && len(s.keys) > 0 && !s.changed {
 		return againTimeout
 	}
 	return loadTimeout

@@ -107,7 +107,7 @@ func TestChangedSettingsApplyOnceASlowDatabaseHasReadThem(t *testing.T) {
 	}
 	answer := make(chan struct{})
 	store.set(false, func() { <-answer }, anthropic(), anthropic())
-	settings.Forget(workspace)
+	settings.ForgetAll()
 	if now, err := settings.of(t.Context(), workspace); err != nil || len(now.keys) != 1 {
 		t.Fatalf("%v, want the settings before", err)
 	}
@@ -116,6 +116,32 @@ func TestChangedSettingsApplyOnceASlowDatabaseHasReadThem(t *testing.T) {
 	<-settings.loading.DoChan(reading, func() (any, error) { return nil, nil }) // waits for it
 	if now, err := settings.of(t.Context(), workspace); err != nil || len(now.keys) != 2 {
 		t.Errorf("%d provider keys, %v, want the two of now", len(now.keys), err)
+	}
+}
+
+// After an announced change, a request waits as long as the read may take. Once it has waited in vain, later
+// requests do not.
+func TestAnnouncedChangeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	store, settings := setupStanding(t)
+	workspace := tenants.NewWorkspaceID()
+	patience := func() time.Duration {
+		last, _ := settings.last.Get(workspace)
+		return last.patience()
+	}
+	if err := settings.ReadAhead(t.Context(), workspace); err != nil {
+		t.Fatal(err)
+	}
+	settings.Forget(workspace)
+	changed := patience()
+	before, _ := settings.last.Get(workspace)
+	settings.serveAgain(workspace, before, settings.changes.Count())
+	waited := patience()
+	settings.Forget(workspace)
+	store.set(false, nil, anthropic(), anthropic())
+	now, err := settings.of(t.Context(), workspace)
+	if err != nil || len(now.keys) != 2 || changed != loadTimeout || waited != againTimeout || patience() != againTimeout {
+		t.Errorf("%d provider keys, %v; waits for %s, then for %s, and once it is read for %s", len(now.keys), err, changed, waited, patience())
 	}
 }
 
@@ -131,7 +157,7 @@ func TestSettingsReadDuringChangeAreReadAgain(t *testing.T) {
 			if err := settings.ReadAhead(t.Context(), workspace); err != nil {
 				t.Fatal(err)
 			}
-			settings.Forget(workspace)
+			settings.ForgetAll()
 			store.set(still, func() { settings.Forget(workspace) }, anthropic())
 			if err := settings.ReadAhead(t.Context(), workspace); err != nil {
 				t.Fatal(err)
