@@ -163,7 +163,7 @@ func namesWorkspaces(source sourceFile, target string) bool {
 	alone := true
 	ast.Inspect(source.Syntax, func(node ast.Node) bool {
 		if used, is := node.(*ast.SelectorExpr); is {
-			if from, is := used.X.(*ast.Ident); is && from.Name == "tenants" && !slices.Contains([]string{"Tenant", "Reader", "VisibleIn", "WithVisible"}, used.Sel.Name) && !strings.HasSuffix(used.Sel.Name, "WorkspaceID") {
+			if from, is := used.X.(*ast.Ident); is && from.Name == "tenants" && !slices.Contains([]string{"Tenant", "Reader", "VisibleIn", "WithVisible", "OwnWork"}, used.Sel.Name) && !strings.HasSuffix(used.Sel.Name, "WorkspaceID") {
 				alone = false
 			}
 		}

@@ -64,7 +64,7 @@ func problemOf(err error) problem {
 	case errors.As(err, &http4xx) && http4xx.Code < http.StatusInternalServerError:
 		return notTaken(http4xx.Code)
 	default:
-		return problem{http.StatusInternalServerError, "This page did not load", "The proxy keeps working. Try again in a moment."}
+		return problem{http.StatusInternalServerError, "This did not load", "The proxy keeps working. Try again in a moment."}
 	}
 }
 
@@ -121,6 +121,9 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 		content := problemPage(found, reference)
 		if found.status == http.StatusNotFound && isProgram(c.Request()) {
 			return c.JSON(found.status, map[string]any{"error": map[string]string{"type": "not_found_error", "message": "There is no such address here. " + supportedAPIs}})
+		}
+		if layout.IsPartial(c) {
+			return layout.Fragment(c, found.status, problemPart(found, reference))
 		}
 		who, err := s.principal(c)
 		if err != nil || who.Workspace.ID.IsZero() {

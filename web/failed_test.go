@@ -7,6 +7,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"palimpsest/web/paths"
 	"palimpsest/web/webtest"
 )
 
@@ -27,7 +28,8 @@ func TestFailedCardLeavesThePage(t *testing.T) {
 		{"ALTER TABLE workspaces RENAME COLUMN viewers_read TO gone", "/settings", []string{"Who can read conversations", "Export"}, `form[action="/settings/retention"]`},
 		{"ALTER FUNCTION operator_workspaces RENAME TO gone", "/operator", []string{"The workspaces"}, `[data-testid="health"]`},
 		{"ALTER FUNCTION operator_log RENAME TO gone", "/operator", []string{"The log"}, `[data-testid="workspaces"]`},
-		{"ALTER TABLE sessions RENAME TO gone", "/sessions?client=claude-code&range=24h", []string{"The sessions", "Counts and comments"}, `form.find input[name="client"][value="claude-code"]`},
+		{"ALTER TABLE sessions RENAME TO gone", "/sessions?client=claude-code&range=24h", []string{"The sessions"}, `form.find input[name="client"][value="claude-code"]`},
+		{"ALTER VIEW rollups_now RENAME TO gone", "/spend", []string{"Spend"}, `[data-testid="spend-total"]`},
 		{"ALTER TABLE api_keys RENAME TO gone", "/sessions?show=single", []string{"Counts and comments"}, `[data-testid="sessions"]`},
 	} {
 		t.Run(c.path+" without "+c.broken, func(t *testing.T) {
@@ -54,10 +56,26 @@ func TestFailedCardLeavesThePage(t *testing.T) {
 				if retry := failed.Find("a").AttrOr("href", ""); !strings.HasPrefix(retry, c.path) || !strings.Contains(failed.Text(), "Reference ") {
 					t.Errorf("%q tries again at %q", failed.Text(), retry)
 				}
+				if card := failed.Closest("section").Text(); strings.Contains(card, "$0.00") || strings.Contains(card, "0.0%") {
+					t.Errorf("zero stands for what did not load: %q", card)
+				}
 			})
 			if strings.Contains(page.HTML, "SQLSTATE") || strings.Contains(page.HTML, "does not exist") {
 				t.Error("the page tells of the database")
 			}
 		})
+	}
+}
+
+// A part that comes after its page and fails says so in its place, without a page around it.
+func TestFailedPartIsNoPage(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	if _, err := person.Database.Owner(t).Exec(t.Context(), "ALTER TABLE exchanges RENAME TO gone"); err != nil {
+		t.Fatal(err)
+	}
+	page := person.Get(paths.FirstRequestBare, "HX-Request", "true", "HX-Request-Type", "partial")
+	if page.Status != http.StatusInternalServerError || page.Has("nav") || page.Has("h1") || !strings.Contains(page.TestID("problem"), "Reference ") {
+		t.Errorf("status %d: %.500s", page.Status, page.HTML)
 	}
 }

@@ -156,7 +156,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 // newestRequest returns the path of the newest request of the person's workspace.
 func newestRequest(t *testing.T, of *webtest.Person) string {
 	t.Helper()
-	exchanges, _, err := of.DB.Exchanges.Exchanges(t.Context(), of.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	exchanges, _, err := of.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), of.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(exchanges) == 0 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}

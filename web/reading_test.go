@@ -62,7 +62,7 @@ func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
 	of.showEndUsers(t, tenants.TextPolicy{Managers: tenants.ReadsAll, Members: tenants.ReadsOwn, Viewers: tenants.ReadsNone})
 	of.TalkOnce(secret, window, "/v1/messages", `{"metadata":{"user_id":"`+of.speaker()+`"},"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a `+of.said()+`"},
 		{"role":"assistant","content":"an answer"},{"role":"user","content":"another `+of.said()+`"}]}`, claudeCode)
-	exchanges, _, err := of.DB.Exchanges.Exchanges(t.Context(), of.Workspace.ID, tenants.ExchangeFilter{APIKey: key.ID})
+	exchanges, _, err := of.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), of.Workspace.ID, tenants.ExchangeFilter{APIKey: key.ID})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}

@@ -282,11 +282,11 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	owner.TalkOnce(owner.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question from `+name+`"},
 			{"role":"assistant","content":"an answer"},{"role":"user","content":"another question"}]}`, claudeCode)
-	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), owner.Workspace.ID, tenants.ExchangeFilter{})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), owner.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}
-	keys, err := product.DB.APIKeys.APIKeys(t.Context(), owner.Workspace.ID)
+	keys, err := product.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), owner.Workspace.ID)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}

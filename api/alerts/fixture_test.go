@@ -102,7 +102,7 @@ func (b *bundle) webhook(t *testing.T, url string, rules ...tenants.AlertRule) (
 // pass looks at the rules once.
 func (b *bundle) pass(t *testing.T) {
 	t.Helper()
-	if err := b.Pass(t.Context()); err != nil {
+	if err := b.Pass(tenants.OwnWork(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -292,7 +292,7 @@ func TestAlertIsRaisedOnceHoweverOftenTheRulesAreLookedAt(t *testing.T) {
 	for range 5 {
 		for _, replica := range []*alerts.Service{b.Service, other} {
 			passes.Go(func() {
-				if err := replica.Pass(t.Context()); err != nil {
+				if err := replica.Pass(tenants.OwnWork(t.Context())); err != nil {
 					t.Error(err)
 				}
 			})

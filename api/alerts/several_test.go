@@ -109,7 +109,7 @@ func TestEveryBudgetIsLookedAt(t *testing.T) {
 			slices.Reverse(spent.list)
 		}
 		before := len(b.titles(t))
-		if err := b.Pass(t.Context()); !errors.Is(err, errPlanned) {
+		if err := b.Pass(tenants.OwnWork(t.Context())); !errors.Is(err, errPlanned) {
 			t.Errorf("a spend that cannot be read: %v", err)
 		}
 		titles := b.titles(t)[before:]
@@ -168,7 +168,7 @@ func TestWorkspaceThatFailsStopsNoOther(t *testing.T) {
 		known.unknown = failing.Workspace.ID
 		b.owner = other
 		before := len(b.titles(t))
-		if err := b.Pass(t.Context()); !errors.Is(err, errPlanned) || !strings.Contains(err.Error(), failing.Workspace.ID.String()) {
+		if err := b.Pass(tenants.OwnWork(t.Context())); !errors.Is(err, errPlanned) || !strings.Contains(err.Error(), failing.Workspace.ID.String()) {
 			t.Errorf("%v does not name %s", err, failing.Workspace.ID)
 		}
 		if titles := b.titles(t)[before:]; !slices.Equal(titles, []string{"100 % of requests fail"}) {

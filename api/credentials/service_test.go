@@ -103,7 +103,7 @@ func TestAPIKeyThatCannotBeMadeNamesItsField(t *testing.T) {
 			t.Errorf("%+v: %v, want one of %s", wanted, err, want)
 		}
 	}
-	if keys, err := b.APIKeys(t.Context(), b.workspace); err != nil || len(keys) != 0 {
+	if keys, err := b.APIKeys(tenants.OwnWork(t.Context()), b.workspace); err != nil || len(keys) != 0 {
 		t.Errorf("%d keys were made, %v", len(keys), err)
 	}
 }

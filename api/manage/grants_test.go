@@ -15,7 +15,7 @@ import (
 func (w *tenant) scopesOf(t *testing.T) map[string]string {
 	t.Helper()
 	stored := map[string]string{}
-	keys, err := w.db.DB.APIKeys.APIKeys(t.Context(), w.workspace)
+	keys, err := w.db.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), w.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestKeptKeysOfAFormerMemberOnlySendRequests(t *testing.T) {
 		if err != nil || !slices.Equal(known.Scopes, []tenants.Scope{tenants.ScopeProxy}) || known.Person.String() != w.userID(t) {
 			t.Errorf("%s: the kept key is %+v, %v", name, known, err)
 		}
-		keys, err := w.db.DB.APIKeys.APIKeys(t.Context(), w.workspace)
+		keys, err := w.db.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), w.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func TestKeysEndWithTheirMemberUnlessTheyAreKept(t *testing.T) {
 		member := w.colleague(t, tenants.Regular)
 		id, _ := member.createKey(t, "proxy")
 		w.send(t, http.MethodDelete, "/members/"+member.userID(t)+query, "").want(t, http.StatusNoContent)
-		keys, err := w.db.DB.APIKeys.APIKeys(t.Context(), w.workspace)
+		keys, err := w.db.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), w.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package manage_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -24,15 +25,18 @@ func (w *tenant) colleagueWhoSpoke(t *testing.T, name string) *tenant {
 	return &one
 }
 
-// ownRoutes returns the paths that answer a member, with the ids of a tenant.
+// ownRoutes returns the paths of the routes that read and that answer a member, with the ids of a tenant.
 func ownRoutes(of *tenant) map[string]string {
-	paths := map[string]string{
-		"GET /usage?by=key": "/usage?by=key", "GET /usage?by=member": "/usage?by=member", "GET /usage?by=project": "/usage?by=project",
-		"GET /sessions?show": "/sessions?show=problems", "GET /requests?status": "/requests?status=4xx",
+	paths := map[string]string{}
+	for _, path := range []string{
+		"/usage?by=key", "/usage?by=member", "/usage?by=project", "/usage?by=model", "/usage?by=client", "/usage?by=tag:team",
+		"/sessions?show=problems", "/sessions?q=wasp", "/requests?status=4xx", "/search?q=wasp",
+	} {
+		paths["GET "+path] = path
 	}
 	for name, try := range reaches() {
 		method, path, _ := strings.Cut(name, " ")
-		if method != http.MethodGet || try.ends || try.public || !strings.Contains(try.roles, "m") {
+		if method != http.MethodGet && !try.reads || try.ends || try.public || !strings.Contains(try.roles, "m") {
 			continue
 		}
 		if try.path != nil {
@@ -57,10 +61,14 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 	owner.send(t, http.MethodPut, "/budgets", `{"budgets":[{"kind":"workspace","budget_month_usd":100000}]}`).want(t, http.StatusNoContent)
 	bee := owner.colleagueWhoSpoke(t, "bee")
 	_, secret := bee.createKey(t, "read")
-	callers := map[string]func(path string) reply{
-		"member": func(path string) reply { return exchange(t, withCookie(p.build(t, http.MethodGet, path, ""), bee)) },
-		"their key": func(path string) reply {
-			request := p.build(t, http.MethodGet, path, "")
+	build := func(name, path string) *http.Request {
+		method, _, _ := strings.Cut(name, " ")
+		return p.build(t, method, path, reaches()[name].body)
+	}
+	callers := map[string]func(name, path string) reply{
+		"member": func(name, path string) reply { return exchange(t, withCookie(build(name, path), bee)) },
+		"their key": func(name, path string) reply {
+			request := build(name, path)
 			request.Header.Set("Authorization", "Bearer "+secret)
 			return exchange(t, request)
 		},
@@ -70,16 +78,20 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 	before := map[string]reply{}
 	for name, path := range ownRoutes(bee) {
 		for caller, call := range callers {
-			before[caller+name] = call(path)
+			before[caller+name] = call(name, path)
 		}
 	}
 
 	wasp := owner.colleagueWhoSpoke(t, "wasp")
 	wasp.overspend(t)
+	for i := range 5 { // as many as a preview needs
+		of := *wasp
+		of.converse(t, fmt.Sprint("wasp", i))
+	}
 
 	for name, path := range ownRoutes(bee) {
 		for caller, call := range callers {
-			answer, was := call(path), before[caller+name]
+			answer, was := call(name, path), before[caller+name]
 			if answer.status != was.status || !bytes.Equal(body(answer), body(was)) {
 				t.Errorf("%s changed for the %s with what another did, from %d %.700s\nto %d %.700s", name, caller, was.status, body(was), answer.status, body(answer))
 			}
@@ -90,7 +102,7 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 			continue
 		}
 		for caller, call := range callers {
-			answer := call(path)
+			answer := call(name, path)
 			for _, words := range []string{"wasp", "7777", "3333", "7654321"} {
 				if bytes.Contains(answer.body, []byte(words)) {
 					t.Errorf("%s answers the %s with %q: %.300s", name, caller, words, answer.body)
@@ -100,6 +112,9 @@ func TestMemberGetsNothingOfOthers(t *testing.T) {
 				t.Errorf("%s of another member answers the %s with %d", name, caller, answer.status)
 			}
 		}
+	}
+	if answer := owner.send(t, http.MethodPost, "/pipeline/preview", reaches()["POST /pipeline/preview"].body); !bytes.Contains(answer.body, []byte(`"sample":false`)) {
+		t.Errorf("the owner's preview is not of the sessions of others: %.500s", answer.body)
 	}
 	if answer := owner.send(t, http.MethodGet, "/usage?by=key", ""); !bytes.Contains(answer.body, []byte("77777700")) {
 		t.Errorf("the owner does not see what the other spent: %.500s", answer.body)

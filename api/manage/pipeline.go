@@ -240,11 +240,20 @@ type figuresJSON struct {
 	ReachSent     int64 `json:"reach_tokens_after"`
 }
 
+// actualJSON is what happened, without levels if they are no longer stored.
+type actualJSON struct {
+	figuresJSON
+
+	Verbatim *int64 `json:"tokens_verbatim,omitempty"`
+	AtL3     *int64 `json:"tokens_at_l3,omitempty"`
+	Deepest  *int   `json:"deepest_level,omitempty"`
+}
+
 type comparisonJSON struct {
-	Sample bool         `json:"sample"`           // based on invented sessions, because the workspace has too few
-	Was    *figuresJSON `json:"actual,omitempty"` // absent for a sample
-	Saved  figuresJSON  `json:"saved"`
-	Wanted figuresJSON  `json:"preview"`
+	Sample bool        `json:"sample"`           // based on invented sessions, because the workspace has too few
+	Was    *actualJSON `json:"actual,omitempty"` // absent for a sample
+	Saved  figuresJSON `json:"saved"`
+	Wanted figuresJSON `json:"preview"`
 }
 
 // previewPipeline shows the effect of a pipeline on the newest sessions. Omitted settings get their defaults,
@@ -278,7 +287,10 @@ func (h pipelineHandler) previewPipeline(c echo.Context, who caller, asked struc
 	}
 	answer := comparisonJSON{Sample: found.IsSample, Saved: figuresJSON(found.Saved), Wanted: figuresJSON(found.Wanted)}
 	if !found.IsSample {
-		answer.Was = (*figuresJSON)(&found.Was)
+		answer.Was = &actualJSON{figuresJSON: figuresJSON(found.Was)}
+		if found.HasLevels {
+			answer.Was.Verbatim, answer.Was.AtL3, answer.Was.Deepest = &found.Was.Verbatim, &found.Was.AtL3, &found.Was.Deepest
+		}
 	}
 	return c.JSON(http.StatusOK, answer)
 }

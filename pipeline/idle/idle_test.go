@@ -261,11 +261,11 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 // laneID returns the lane of the bench's session.
 func (b *bench) laneID() uuid.UUID {
 	b.t.Helper()
-	page, err := b.store.Browser().Sessions(b.t.Context(), b.scope.Workspace, session.Filter{})
+	page, err := b.store.Browser().Sessions(tenants.OwnWork(b.t.Context()), b.scope.Workspace, session.Filter{})
 	if err != nil || len(page.Sessions) != 1 {
 		b.t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}
-	detail, err := b.store.Browser().Session(b.t.Context(), b.scope.Workspace, page.Sessions[0].ID)
+	detail, err := b.store.Browser().Session(tenants.OwnWork(b.t.Context()), b.scope.Workspace, page.Sessions[0].ID)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -58,6 +58,10 @@ type Comparison struct {
 	Saved    Figures // with the saved settings
 	Wanted   Figures // with the other settings
 
+	// HasLevels reports whether Was knows how much was sent word for word, how much as an outline, and the
+	// deepest level.
+	HasLevels bool
+
 	// The same by session, the newest first.
 	SavedEach, WantedEach []Session
 }
@@ -118,6 +122,9 @@ func (p *Preview) withSaved(ctx context.Context, workspace tenants.WorkspaceID, 
 			return known{}, err
 		}
 		found.Was = Actual(lookup, recorded)
+		if found.HasLevels, err = p.levels(ctx, workspace, lookup, recorded, &found.Was); err != nil {
+			return known{}, err
+		}
 	}
 	found.SavedEach, err = p.run(ctx, workspace, saved, recorded, runtime.GOMAXPROCS(0))
 	found.Saved = sum(found.SavedEach)

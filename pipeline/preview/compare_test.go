@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -76,6 +77,50 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	shelf.err = errors.New("database is down")
 	if _, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Selection{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
 		t.Errorf("a failure is told as %v", err)
+	}
+}
+
+// What was sent word for word and as an outline is read from the prompts as sent.
+func TestLevelsOfWhatHappenedAreThoseOfThePromptsAsSent(t *testing.T) {
+	t.Parallel()
+	const covers, outlined = 40, 30
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
+	one, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
+	sizeOf := func(messages int) (sum int) {
+		for _, message := range one.Messages[:messages] {
+			sum += message.Tokens
+		}
+		return sum
+	}
+	raw := json.RawMessage(`{"role":"user","content":"short"}`)
+	projection := session.Projection{Number: 2, Covers: covers, Parts: []session.Part{{To: outlined, Level: 3, Raw: raw, Messages: 1}, {From: outlined, To: covers, Level: 1, Raw: raw, Messages: 1}, {From: covers, To: covers + 2}}}
+	var whole, requests int64
+	for i := range one.Requests {
+		if one.Requests[i].Projection = 0; one.Requests[i].Position > covers {
+			one.Requests[i].Projection = 2
+			requests++
+		}
+		whole += int64(one.Requests[i].Before)
+	}
+	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: slices.Repeat([]session.Recorded{one}, 5), projections: []session.Projection{{Number: 1}, projection}}
+	compare := func() preview.Comparison {
+		found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, session.Selection{Newest: 5}, settings(0.75), settings(0.75))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	near := func(got, o200k int64) bool { // the model's own tokens are up to a third more
+		return got >= o200k && got <= o200k*3/2
+	}
+
+	found := compare()
+	if was := found.Was; !found.HasLevels || was.Deepest != 3 || !near(was.AtL3, 5*requests*int64(sizeOf(outlined))) || !near(5*whole-was.Verbatim, 5*requests*int64(sizeOf(covers))) {
+		t.Errorf("%d requests of %d tokens in all: %+v", requests, whole, was)
+	}
+	shelf.projections = shelf.projections[:1]
+	if found := compare(); found.HasLevels || found.Was.Verbatim != 0 {
+		t.Errorf("no longer stored: %+v", found.Was)
 	}
 }
 

@@ -25,8 +25,8 @@ type Figures struct {
 	Rewrites int   // of them, those that a provider had to write to a warm cache again
 	Received int64 // tokens of all prompts as the clients sent them
 	Sent     int64 // and as compressed
-	Verbatim int64 // of Received, those sent word for word; unknown for recorded figures
-	AtL3     int64 // of Received, those sent as an outline; unknown for recorded figures
+	Verbatim int64 // of Received, those sent word for word; see Comparison.HasLevels
+	AtL3     int64 // of Received, those sent as an outline; see Comparison.HasLevels
 	Deepest  int   // deepest level of all parts
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
 	Cost     int64 // of the compressed prompts

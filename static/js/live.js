@@ -1,5 +1,5 @@
-// Hears what happens in the workspace, one stream a tab, while the tab is seen and its
-// page asks for it:
+// Hears what happens in the workspace, one stream a tab, while the tab is seen. A page without
+// anything below listens too, because the end of the stream shows that the server is gone.
 //   data-live="exchanges"  a list with an id: a button offers to show what is new
 //   data-live="figures"    an element with an id: refreshed in place where nothing moves
 //   data-live="session"    has data-requests of its session at data-address: a button offers
@@ -123,7 +123,7 @@
   };
   const connect = () => {
     const box = document.querySelector('[data-stream]');
-    if (ended || document.hidden || !box || !document.querySelector('[data-live]')) { close(); return; }
+    if (ended || document.hidden || !box) { close(); return; }
     if (source) return;
     source = new EventSource(box.dataset.stream);
     source.addEventListener('open', () => {

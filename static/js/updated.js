@@ -43,9 +43,15 @@
       if (element.matches('form')) element.requestSubmit(submitter?.isConnected ? submitter : null); else element.click();
     });
   });
+  // A part that refreshes on its own stays as it is if that fails.
+  document.addEventListener('htmx:before:response', event => {
+    const { ctx } = event.detail;
+    if (ctx.response.status >= 500 && ctx.sourceElement.matches('[data-live][data-quiet]')) event.preventDefault();
+  });
   document.addEventListener('htmx:after:request', back);
   document.addEventListener('palimpsest:streaming', back);
   document.addEventListener('palimpsest:unheard', look);
+  addEventListener('offline', look);
   document.addEventListener('click', event => { if (event.target.closest('[data-gone-again]') && press) press(); });
   tick();
 })();

@@ -268,7 +268,7 @@ func TestAPIKeyIsKnownByItsSecret(t *testing.T) {
 	if err := b.keys.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := b.DB.APIKeys.APIKeys(t.Context(), principal.Workspace.ID)
+	stored, err := b.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), principal.Workspace.ID)
 	if err != nil || len(stored) != 1 || stored[0].LastUsedAt == nil {
 		t.Fatalf("stored keys %+v, %v: want one with its last use", stored, err)
 	}

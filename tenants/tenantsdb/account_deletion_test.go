@@ -67,7 +67,7 @@ func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 		if _, err := b.Logins.ActiveLogin(t.Context(), grace.ID, login.ID); !errors.Is(err, tenants.ErrLoginEnded) {
 			t.Errorf("%s: her login: %v", name, err)
 		}
-		keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+		keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestAnswersAreAddedUpByModel(t *testing.T) {
 	record(key, "sonnet", http.StatusBadGateway, time.Hour)
 	record(key, "opus", 499, time.Minute)
 	filter := tenants.UsageFilter{From: at.Add(-time.Hour), To: at.Add(time.Hour)}
-	all, parts, err := b.Usage.Answers(t.Context(), b.workspace, filter)
+	all, parts, err := b.Usage.Answers(tenants.OwnWork(t.Context()), b.workspace, filter)
 	if err != nil || len(parts) != 2 || all.Requests != 22 || all.Failed != 1 {
 		t.Fatalf("%+v, %+v, %v", all, parts, err)
 	}
@@ -40,7 +40,7 @@ func TestAnswersAreAddedUpByModel(t *testing.T) {
 		t.Errorf("%+v", parts)
 	}
 	filter.Member = uuid.New()
-	if all, parts, err := b.Usage.Answers(t.Context(), b.workspace, filter); err != nil || all.Requests != 0 || len(parts) != 0 {
+	if all, parts, err := b.Usage.Answers(tenants.OwnWork(t.Context()), b.workspace, filter); err != nil || all.Requests != 0 || len(parts) != 0 {
 		t.Errorf("of someone without keys: %+v, %+v, %v", all, parts, err)
 	}
 }

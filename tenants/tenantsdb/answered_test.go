@@ -1,6 +1,7 @@
 package tenantsdb_test
 
 import (
+	"palimpsest/tenants"
 	"testing"
 	"time"
 )
@@ -21,13 +22,13 @@ func TestAnswersGivenAgainAreCountedSinceAMoment(t *testing.T) {
 	b.record(t, b.workspace, old, asked, refused)
 
 	for since, want := range map[time.Duration]int64{time.Hour: 2, 72 * time.Hour: 3, 0: 2} {
-		if hits, err := b.Exchanges.AnsweredAgain(t.Context(), b.workspace, at.Add(-since)); err != nil || hits != want {
+		if hits, err := b.Exchanges.AnsweredAgain(tenants.OwnWork(t.Context()), b.workspace, at.Add(-since)); err != nil || hits != want {
 			t.Errorf("in %s: %d, %v; want %d", since, hits, err, want)
 		}
 	}
 	// S2: another workspace has none.
 	_, other := b.signUp(t, "other@example.com")
-	if hits, err := b.Exchanges.AnsweredAgain(t.Context(), other, at.Add(-time.Hour)); err != nil || hits != 0 {
+	if hits, err := b.Exchanges.AnsweredAgain(tenants.OwnWork(t.Context()), other, at.Add(-time.Hour)); err != nil || hits != 0 {
 		t.Errorf("another workspace has %d, %v", hits, err)
 	}
 }

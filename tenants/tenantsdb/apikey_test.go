@@ -41,7 +41,7 @@ func TestWorkspaceListsItsOwnAPIKeys(t *testing.T) {
 	second, _ := b.addKey(t, b.workspace)
 	b.addKey(t, other)
 
-	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestLastUseOfAPIKeysOnlyMovesForward(t *testing.T) {
 		}
 	}
 
-	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}

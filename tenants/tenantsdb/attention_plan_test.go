@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/fulltest"
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -36,7 +37,7 @@ func TestAttentionReadsFewExchanges(t *testing.T) {
 		}
 	}
 	since := now().Add(-365 * 24 * time.Hour)
-	if found, err := b.Usage.Rejections(t.Context(), b.workspace, since); err != nil || len(found) != 1 || found[0].Count != 40 {
+	if found, err := b.Usage.Rejections(tenants.OwnWork(t.Context()), b.workspace, since); err != nil || len(found) != 1 || found[0].Count != 40 {
 		t.Errorf("rejections %+v, want one of 40 requests: %v", found, err)
 	}
 	asked := map[string]any{"workspace": b.workspace, "since": since, "most": 20, "all": true, "keys": []uuid.UUID{}}

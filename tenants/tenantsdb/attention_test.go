@@ -11,7 +11,7 @@ import (
 func TestChoicesAreWhatARangeHas(t *testing.T) {
 	t.Parallel()
 	b, key := plant(t)
-	choices, err := b.Usage.UsageChoices(t.Context(), b.workspace, between(0, 30*time.Minute))
+	choices, err := b.Usage.UsageChoices(tenants.OwnWork(t.Context()), b.workspace, between(0, 30*time.Minute))
 	want := tenants.UsageChoices{
 		Clients: []string{"claude-code"}, Models: []string{"claude"}, APIKeys: []tenants.UsageKey{{ID: key.ID, Name: "laptop"}},
 	}
@@ -21,7 +21,7 @@ func TestChoicesAreWhatARangeHas(t *testing.T) {
 	own := b.exchange(day().Add(10 * time.Hour))
 	own.Request.Class, own.Request.Client = "summary", "palimpsest"
 	b.record(t, b.workspace, own)
-	all, err := b.Usage.UsageChoices(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(48 * time.Hour), Client: "codex"})
+	all, err := b.Usage.UsageChoices(tenants.OwnWork(t.Context()), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(48 * time.Hour), Client: "codex"})
 	if err != nil || len(all.Clients) != 2 || len(all.APIKeys) != 5 {
 		t.Errorf("of both days: %+v (%v): the filter narrows nothing, our own calls do not count", all, err)
 	}
@@ -41,7 +41,7 @@ func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
 		b.record(t, b.workspace, exchange)
 	}
 	rejected := func() []tenants.Rejection {
-		rejections, err := b.Usage.Rejections(t.Context(), b.workspace, at.Add(-24*time.Hour))
+		rejections, err := b.Usage.Rejections(tenants.OwnWork(t.Context()), b.workspace, at.Add(-24*time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
 	if found := rejected(); len(found) != 1 || !found[0].Since.Equal(want[0].Since) || found[0].Count != 2 || found[0].Status != 403 || found[0].Name != key.Name || found[0].Key != key.ID {
 		t.Errorf("rejections %+v, want %+v", found, want)
 	}
-	if found, err := b.Usage.Rejections(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Hour)); err != nil || len(found) != 0 {
+	if found, err := b.Usage.Rejections(tenants.OwnWork(t.Context()), tenants.NewWorkspaceID(), at.Add(-time.Hour)); err != nil || len(found) != 0 {
 		t.Errorf("another workspace: %+v, %v", found, err)
 	}
 	record(5*time.Minute, 200)
@@ -83,7 +83,7 @@ func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
 	record("unreachable", "2.1.329", "newest_turn")
 	record("epoch", "2.1.330", "kept_messages")
 
-	found, err := b.Usage.Obstacles(t.Context(), b.workspace, at.Add(-time.Minute))
+	found, err := b.Usage.Obstacles(tenants.OwnWork(t.Context()), b.workspace, at.Add(-time.Minute))
 
 	if err != nil || len(found) != 2 {
 		t.Fatalf("obstacles %+v, %v", found, err)
@@ -92,10 +92,10 @@ func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
 	if found[0] != first || found[1].Version != "2.1.329" || !found[0].Since.Equal(at) {
 		t.Errorf("obstacles %+v, the first should be %+v", found, first)
 	}
-	if later, err := b.Usage.Obstacles(t.Context(), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
+	if later, err := b.Usage.Obstacles(tenants.OwnWork(t.Context()), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
 		t.Errorf("of a later time: %+v, %v", later, err)
 	}
-	if others, err := b.Usage.Obstacles(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
+	if others, err := b.Usage.Obstacles(tenants.OwnWork(t.Context()), tenants.NewWorkspaceID(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
 		t.Errorf("of another workspace: %+v, %v", others, err)
 	}
 }

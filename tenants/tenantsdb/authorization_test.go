@@ -223,7 +223,7 @@ func (w *world) compare(t *rapid.T) {
 				key.id, found.Scopes, found.Person, found.RevokedAt, w.usable(key), key.behind, key.revoked)
 		}
 	}
-	keys, err := w.b.APIKeys.APIKeys(w.ctx, w.workspace)
+	keys, err := w.b.APIKeys.APIKeys(tenants.OwnWork(w.ctx), w.workspace)
 	if err != nil || len(keys) != len(w.keys) {
 		t.Fatalf("%d keys, want %d, %v", len(keys), len(w.keys), err)
 	}

@@ -26,7 +26,7 @@ func TestBalanceAddsUpOneWorkspaceInASpan(t *testing.T) {
 	_, other := b.signUp(t, "eve@example.com")
 	b.record(t, other, b.exchange(day()))
 
-	got, err := b.Usage.Balance(t.Context(), b.workspace, between(0, 24*time.Hour))
+	got, err := b.Usage.Balance(tenants.OwnWork(t.Context()), b.workspace, between(0, 24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestBalanceAddsUpOneWorkspaceInASpan(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("balance %+v\nwant    %+v", got, want)
 	}
-	if none, err := b.Usage.Balance(t.Context(), b.workspace, between(-time.Hour, 0)); err != nil || !reflect.DeepEqual(none, tenants.Balance{Misses: []tenants.Misses{}}) && none.Misses != nil {
+	if none, err := b.Usage.Balance(tenants.OwnWork(t.Context()), b.workspace, between(-time.Hour, 0)); err != nil || !reflect.DeepEqual(none, tenants.Balance{Misses: []tenants.Misses{}}) && none.Misses != nil {
 		t.Errorf("before anything happened: %+v (%v)", none, err)
 	}
 }

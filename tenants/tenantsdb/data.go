@@ -266,7 +266,7 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 // the keys created with these.
 func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error) {
 	var row struct{ Day, Month int64 }
-	ctx = tenants.WithVisible(ctx, tenants.Visible{All: true}) // a budget counts everyone's
+	ctx = tenants.OwnWork(ctx) // a budget counts everyone's
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		query := tx.Table("exchanges").Where("exchanges.workspace_id = ? AND exchanges.at >= ?", workspace, month)
 		switch who.Kind {

@@ -109,7 +109,7 @@ func TestAClosedWorkspaceIsOutOfReach(t *testing.T) {
 	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
 		t.Fatal(err)
 	}
-	keys, keysErr := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	keys, keysErr := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 	providers, providersErr := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace)
 	memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
 	if err := errors.Join(err, keysErr, providersErr); err != nil || len(keys)+len(providers)+len(memberships) != 0 {
@@ -160,7 +160,7 @@ func TestAWorkspaceIsClosedWithItsJobOrNotAtAll(t *testing.T) {
 	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, func(tenants.Tenant) error { return failed }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace); err != nil || len(keys) != 1 {
+	if keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace); err != nil || len(keys) != 1 {
 		t.Errorf("%d keys are left, %v", len(keys), err)
 	}
 }

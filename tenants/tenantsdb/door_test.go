@@ -82,7 +82,7 @@ func TestLostConnectionIsDatabaseAway(t *testing.T) {
 
 func exchanges(t *testing.T, b bundle) int {
 	t.Helper()
-	listed, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
+	listed, _, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, tenants.ExchangeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 			ID: late.ID.String(), Session: uuid.New(), APIKey: late.Request.APIKey, Client: "claude-code", Model: "opus", AnswerFilter: tenants.AnswerFilter{StatusClass: 5}, Tags: late.Request.Tags,
 		}, nil},
 	} {
-		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, test.filter)
+		exchanges, next, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, test.filter)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -108,7 +108,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 			t.Errorf("%s: %v, next %q, want %v", name, got, next, test.want)
 		}
 	}
-	if _, err := b.Exchanges.Exchange(t.Context(), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := b.Exchanges.Exchange(tenants.OwnWork(t.Context()), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's exchange: %v, want ErrNotFound", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestCursorOfNobodyIsRefused(t *testing.T) {
 	b := setup(t)
 	for _, cursor := range []string{"%", "eA", "MTIz", "MTIzL2FiYw"} {
 		var invalid tenants.Invalid
-		_, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Cursor: cursor})
+		_, _, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, tenants.ExchangeFilter{Cursor: cursor})
 		if !errors.As(err, &invalid) || invalid.Field != "cursor" {
 			t.Errorf("cursor %q: %v, want an Invalid", cursor, err)
 		}
@@ -241,7 +241,7 @@ func TestOnlyTheNewestArePutInOrder(t *testing.T) {
 func (b bundle) pages(t *testing.T, filter tenants.ExchangeFilter) (seen []uuid.UUID, pages int) {
 	t.Helper()
 	for pages = 1; ; pages++ {
-		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, filter)
+		exchanges, next, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,12 +268,12 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 		t.Errorf("clients %q, models %q", clients, models)
 	}
 	// A name longer than the index takes is found by as much of it as is known.
-	found, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Model: models[0]})
+	found, _, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, tenants.ExchangeFilter{Model: models[0]})
 	if err != nil || len(found) != 1 || found[0].ID != nameless.ID {
 		t.Errorf("found %v (%v)", idsOf(found), err)
 	}
 	for most, want := range map[int]int{50: 50, 1000: 201} {
-		if count, err := b.Exchanges.CountExchanges(t.Context(), b.workspace, most); err != nil || count != want {
+		if count, err := b.Exchanges.CountExchanges(tenants.OwnWork(t.Context()), b.workspace, most); err != nil || count != want {
 			t.Errorf("of at most %d there are %d (%v)", most, count, err)
 		}
 	}
@@ -305,7 +305,7 @@ func (b bundle) checkFilters(t *testing.T) {
 	t.Helper()
 	key := uuid.MustParse("00000000-0000-0000-0000-000000000001")
 	cursor := tenants.ExchangeFilter{Limit: 1}
-	newest, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, cursor)
+	newest, next, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, cursor)
 	if err != nil {
 		t.Fatal(err)
 	}

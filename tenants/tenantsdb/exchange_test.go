@@ -32,7 +32,7 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	b.record(t, b.workspace, full, bare)
 
 	for _, want := range []tenants.Exchange{full, bare} {
-		got, err := b.Exchanges.Exchange(t.Context(), b.workspace, want.ID)
+		got, err := b.Exchanges.Exchange(tenants.OwnWork(t.Context()), b.workspace, want.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +53,11 @@ func TestExchangeIsRecordedOnce(t *testing.T) {
 	b.record(t, b.workspace, changed, second)
 	b.record(t, b.workspace)
 
-	exchanges, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
+	exchanges, _, err := b.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.workspace, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 2 {
 		t.Fatalf("%d exchanges (%v), want 2", len(exchanges), err)
 	}
-	if got, err := b.Exchanges.Exchange(t.Context(), b.workspace, first.ID); err != nil || got.Request.Model != first.Request.Model {
+	if got, err := b.Exchanges.Exchange(tenants.OwnWork(t.Context()), b.workspace, first.ID); err != nil || got.Request.Model != first.Request.Model {
 		t.Errorf("the second record changed the first: %+v (%v)", got, err)
 	}
 }
@@ -69,7 +69,7 @@ func TestTextThatADatabaseRefusesDoesNotLoseABatch(t *testing.T) {
 	odd.Request.Model, odd.Request.Client, odd.Prompt.Report = "a\x00b\xff", "\x00", []byte(`{"reason":"\u0000"}`)
 	b.record(t, b.workspace, odd, b.exchange(now()))
 
-	got, err := b.Exchanges.Exchange(t.Context(), b.workspace, odd.ID)
+	got, err := b.Exchanges.Exchange(tenants.OwnWork(t.Context()), b.workspace, odd.ID)
 	if err != nil || got.Request.Model != "ab\uFFFD" || got.Request.Client != "" {
 		t.Fatalf("model %q, client %q (%v)", got.Request.Model, got.Request.Client, err)
 	}

@@ -48,7 +48,7 @@ func TestKeysLimitsAreKeptAndChanged(t *testing.T) {
 	if err := b.APIKeys.CreateAPIKey(t.Context(), b.workspace, created, []byte("another hash")); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 	if err != nil || !reflect.DeepEqual(keys[0].Limits, created.Limits) {
 		t.Errorf("created %+v, %v", keys, err)
 	}
@@ -153,7 +153,7 @@ func TestListSaysWhoCreatedAKey(t *testing.T) {
 	gone, _ := b.addKey(t, b.workspace)
 	mine, _ := b.addKey(t, b.workspace)
 	b.disown(t, gone.ID, uuid.New())
-	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 	if err != nil || len(keys) != 2 {
 		t.Fatal(keys, err)
 	}

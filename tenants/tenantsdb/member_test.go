@@ -160,7 +160,7 @@ func TestRemovedMemberHasNoLoginAndNoKeysThere(t *testing.T) {
 		if b.role(t, grace.ID) != "" {
 			t.Errorf("%s: she is a member still", name)
 		}
-		keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
+		keys, err := b.APIKeys.APIKeys(tenants.OwnWork(t.Context()), b.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestUseOfProviderKeysTellsSinceWhenTheyAreRefused(t *testing.T) {
 		b.record(t, b.workspace, exchange)
 	}
 	use := func() tenants.ProviderKeyUse {
-		uses, err := b.ProviderKeys.ProviderKeyUses(t.Context(), b.workspace, at.Add(-time.Hour))
+		uses, err := b.ProviderKeys.ProviderKeyUses(tenants.OwnWork(t.Context()), b.workspace, at.Add(-time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}

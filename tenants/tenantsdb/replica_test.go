@@ -44,7 +44,7 @@ func TestReaderReadsFromTheReplicaWhileItKeepsUp(t *testing.T) {
 	reader := db.Reader()
 	count := func() int {
 		t.Helper()
-		found, err := reader.Exchanges.CountExchanges(t.Context(), b.workspace, 100)
+		found, err := reader.Exchanges.CountExchanges(tenants.OwnWork(t.Context()), b.workspace, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,10 +67,10 @@ func TestReaderReadsFromTheReplicaWhileItKeepsUp(t *testing.T) {
 	if found := count(); found != 1 {
 		t.Errorf("the replica shows %d exchanges, want the one from before it was held", found)
 	}
-	if _, err := reader.Exchanges.Exchange(t.Context(), b.workspace, unseen.ID); err != nil {
+	if _, err := reader.Exchanges.Exchange(tenants.OwnWork(t.Context()), b.workspace, unseen.ID); err != nil {
 		t.Errorf("an exchange that the replica does not have yet: %v", err)
 	}
-	if other, err := reader.Exchanges.CountExchanges(t.Context(), tenants.NewWorkspaceID(), 100); err != nil || other != 0 {
+	if other, err := reader.Exchanges.CountExchanges(tenants.OwnWork(t.Context()), tenants.NewWorkspaceID(), 100); err != nil || other != 0 {
 		t.Errorf("another workspace sees %d exchanges on the replica (%v)", other, err)
 	}
 	if err := reader.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{b.exchange(now())}); err == nil {
@@ -139,7 +139,7 @@ func TestReaderReadsOnlyFromAStandbyThatKeepsUp(t *testing.T) {
 			want = 1
 		}
 		for range 2 { // the second is read while the standby is left alone
-			if found, err := db.Reader().Exchanges.CountExchanges(t.Context(), b.workspace, 100); found != want || err != nil {
+			if found, err := db.Reader().Exchanges.CountExchanges(tenants.OwnWork(t.Context()), b.workspace, 100); found != want || err != nil {
 				t.Errorf("%s: %d exchanges, %v, want %d", name, found, err, want)
 			}
 		}
@@ -203,7 +203,7 @@ func TestReaderStartsWithoutItsReplica(t *testing.T) {
 	}
 	t.Cleanup(db.Close)
 	for range 2 {
-		if _, err := db.Reader().Exchanges.CountExchanges(t.Context(), tenants.NewWorkspaceID(), 1); err != nil {
+		if _, err := db.Reader().Exchanges.CountExchanges(tenants.OwnWork(t.Context()), tenants.NewWorkspaceID(), 1); err != nil {
 			t.Error(err)
 		}
 	}

@@ -175,7 +175,7 @@ func TestBatchesOfAWorkspaceDoNotWaitForEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	totals, err := b.Usage.Totals(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)})
+	totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)})
 	if err != nil || totals.Exchanges != 3 {
 		t.Errorf("%d exchanges are counted, want 3 (%v)", totals.Exchanges, err)
 	}
@@ -215,7 +215,7 @@ func TestFoldedSumsCountOnce(t *testing.T) {
 func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
 	want, overheads := scan(exchanges, filter)
-	totals, err := b.Usage.Totals(t.Context(), workspace, filter)
+	totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), workspace, filter)
 	if err != nil || totals.Usage != want.Usage || totals.Prompts != want.Prompts {
 		t.Fatalf("totals of %+v: %v\n%+v\nwant\n%+v", filter, err, totals, want)
 	}
@@ -231,7 +231,7 @@ func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tena
 		}
 	}
 	for _, step := range []time.Duration{90 * time.Minute, 6 * time.Hour, 24 * time.Hour} {
-		points, err := b.Usage.Series(t.Context(), workspace, filter, step)
+		points, err := b.Usage.Series(tenants.OwnWork(t.Context()), workspace, filter, step)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tena
 		}
 	}
 	for _, by := range []tenants.Dimension{tenants.ByDay, tenants.ByClient, tenants.ByModel, tenants.ByKey} {
-		rows, err := b.Usage.Usage(t.Context(), workspace, by, filter)
+		rows, err := b.Usage.Usage(tenants.OwnWork(t.Context()), workspace, by, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tena
 
 func (b bundle) compareMisses(t *testing.T, workspace tenants.WorkspaceID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
-	balance, err := b.Usage.Balance(t.Context(), workspace, filter)
+	balance, err := b.Usage.Balance(tenants.OwnWork(t.Context()), workspace, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestConcurrentWritersAddUp(t *testing.T) {
 		if filter.Client != "" {
 			want /= 2
 		}
-		if totals, err := b.Usage.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != want || totals.Overhead.Measured != want {
+		if totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, filter); err != nil || totals.Exchanges != want || totals.Overhead.Measured != want {
 			t.Errorf("%+v: %d exchanges, %d measured, want %d (%v)", filter, totals.Exchanges, totals.Overhead.Measured, want, err)
 		}
 	}
@@ -323,7 +323,7 @@ func TestFiguresOfAnExchangeAreThereToStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.record(t, b.workspace, b.exchange(day()))
-	before, err := b.Usage.Totals(t.Context(), b.workspace, between(0, time.Hour))
+	before, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(0, time.Hour))
 	if err != nil || before.Exchanges != 1 {
 		t.Fatal(before, err)
 	}
@@ -347,7 +347,7 @@ func TestFiguresOfAnExchangeAreThereToStay(t *testing.T) {
 	if !isRefused(err) {
 		t.Errorf("figures may be deleted: %v", err)
 	}
-	if after, err := b.Usage.Totals(t.Context(), b.workspace, between(0, time.Hour)); err != nil || after != before {
+	if after, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(0, time.Hour)); err != nil || after != before {
 		t.Errorf("after a deletion %+v, before %+v (%v)", after, before, err)
 	}
 }
@@ -361,10 +361,10 @@ func TestLongNamesAreCountedByHowTheyBegin(t *testing.T) {
 	b.record(t, b.workspace, long)
 	filter := between(0, time.Hour)
 	filter.Model, filter.Client = long.Request.Model, long.Request.Client
-	if totals, err := b.Usage.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != 1 {
+	if totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, filter); err != nil || totals.Exchanges != 1 {
 		t.Errorf("%+v (%v)", totals, err)
 	}
-	if rows, err := b.Usage.Usage(t.Context(), b.workspace, tenants.ByModel, filter); err != nil || len(rows) != 1 || len(rows[0].Label) != 200 {
+	if rows, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, tenants.ByModel, filter); err != nil || len(rows) != 1 || len(rows[0].Label) != 200 {
 		t.Errorf("%d rows (%v)", len(rows), err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // costsOf returns what some rows cost, by their labels.
 func costsOf(t *testing.T, b bundle, by tenants.Dimension, filter tenants.UsageFilter) map[string]int64 {
 	t.Helper()
-	rows, err := b.Usage.Usage(t.Context(), b.workspace, by, filter)
+	rows, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, by, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestUsageIsSplitByPersonAndByTag(t *testing.T) {
 	narrowed := all
 	narrowed.Client = "codex"
 	for _, by := range []tenants.Dimension{"tag:Team", "tag:", "week", "tag:team"} {
-		if _, err := b.Usage.Usage(t.Context(), b.workspace, by, narrowed); err == nil {
+		if _, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, by, narrowed); err == nil {
 			t.Errorf("usage by %q of a client", by)
 		}
 	}

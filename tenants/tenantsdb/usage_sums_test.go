@@ -29,7 +29,7 @@ func TestEverySumIsOfItsOwnColumn(t *testing.T) {
 		}
 	}
 	b.record(t, b.workspace, batch...)
-	rows, err := b.Usage.Usage(t.Context(), b.workspace, tenants.ByModel, between(0, 24*time.Hour))
+	rows, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, tenants.ByModel, between(0, 24*time.Hour))
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%+v, %v", rows, err)
 	}
@@ -38,7 +38,7 @@ func TestEverySumIsOfItsOwnColumn(t *testing.T) {
 			t.Errorf("%s: %+v and %+v, want %+v and %+v", row.Label, row.UsageTokens, row.UsageCost, one.UsageTokens, one.UsageCost)
 		}
 	}
-	totals, err := b.Usage.Totals(t.Context(), b.workspace, between(0, 24*time.Hour))
+	totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(0, 24*time.Hour))
 	if cost := (tenants.UsageCost{CostMicroUSD: 48_048, NetMicroUSD: -19_019, UnreadMicroUSD: 23_023, RewrittenMicroUSD: 29_029, OwnMicroUSD: 31_031}); err != nil || totals.UsageCost != cost {
 		t.Errorf("together %+v, %v, want %+v", totals.UsageCost, err, cost)
 	}

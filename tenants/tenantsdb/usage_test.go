@@ -56,7 +56,7 @@ func TestTotalsAddUpOneWorkspaceInASpan(t *testing.T) {
 	t.Parallel()
 	b, _ := plant(t)
 
-	totals, err := b.Usage.Totals(t.Context(), b.workspace, between(0, 48*time.Hour))
+	totals, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(0, 48*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +68,11 @@ func TestTotalsAddUpOneWorkspaceInASpan(t *testing.T) {
 		t.Errorf("overhead %+v", got)
 	}
 
-	span, err := b.Usage.Totals(t.Context(), b.workspace, between(time.Hour, 23*time.Hour))
+	span, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(time.Hour, 23*time.Hour))
 	if err != nil || span.Usage != of(2, 1, 0, 2*99) {
 		t.Errorf("span %+v (%v): its begin belongs to it, its end does not", span.Usage, err)
 	}
-	empty, err := b.Usage.Totals(t.Context(), b.workspace, between(-48*time.Hour, 0))
+	empty, err := b.Usage.Totals(tenants.OwnWork(t.Context()), b.workspace, between(-48*time.Hour, 0))
 	if err != nil || empty != (tenants.Totals{}) {
 		t.Errorf("totals of a span without exchanges: %+v (%v)", empty, err)
 	}
@@ -83,7 +83,7 @@ func TestSeriesHasAPointForEachStep(t *testing.T) {
 	b, _ := plant(t)
 	from := day().Add(-12 * time.Hour)
 
-	points, err := b.Usage.Series(t.Context(), b.workspace, between(-12*time.Hour, 36*time.Hour), 12*time.Hour)
+	points, err := b.Usage.Series(tenants.OwnWork(t.Context()), b.workspace, between(-12*time.Hour, 36*time.Hour), 12*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestLastStepOfASeriesMayBeShort(t *testing.T) {
 	t.Parallel()
 	b, _ := plant(t)
 
-	points, err := b.Usage.Series(t.Context(), b.workspace, between(0, 31*time.Hour), 7*time.Hour)
+	points, err := b.Usage.Series(tenants.OwnWork(t.Context()), b.workspace, between(0, 31*time.Hour), 7*time.Hour)
 	if err != nil || len(points) != 5 || points[4].Exchanges != 1 {
 		t.Fatalf("points %+v (%v)", points, err)
 	}
@@ -113,7 +113,7 @@ func TestSeriesOfTooManyOrBrokenStepsIsRefused(t *testing.T) {
 	b := setup(t)
 	for _, step := range []time.Duration{0, -time.Hour, time.Millisecond, 45 * time.Minute, 30 * time.Minute} {
 		var invalid tenants.Invalid
-		if _, err := b.Usage.Series(t.Context(), b.workspace, between(0, 1000*time.Hour), step); !errors.As(err, &invalid) {
+		if _, err := b.Usage.Series(tenants.OwnWork(t.Context()), b.workspace, between(0, 1000*time.Hour), step); !errors.As(err, &invalid) {
 			t.Errorf("step %s: %v, want an Invalid", step, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestUsageIsSplitByEachDimension(t *testing.T) {
 	t.Parallel()
 	b, key := plant(t)
 	usage := func(by tenants.Dimension) []tenants.UsageRow {
-		rows, err := b.Usage.Usage(t.Context(), b.workspace, by, between(0, 48*time.Hour))
+		rows, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, by, between(0, 48*time.Hour))
 		if err != nil {
 			t.Fatalf("by %s: %v", by, err)
 		}
@@ -150,7 +150,7 @@ func TestUsageIsSplitByEachDimension(t *testing.T) {
 		t.Errorf("by key: %+v", usage(tenants.ByKey))
 	}
 	var invalid tenants.Invalid
-	if _, err := b.Usage.Usage(t.Context(), b.workspace, "status", between(0, 0)); !errors.As(err, &invalid) || invalid.Field != "by" {
+	if _, err := b.Usage.Usage(tenants.OwnWork(t.Context()), b.workspace, "status", between(0, 0)); !errors.As(err, &invalid) || invalid.Field != "by" {
 		t.Errorf("unknown dimension: %v, want an Invalid", err)
 	}
 }

@@ -30,6 +30,9 @@ func (p *Tab) Expect(status int) {
 	p.expected = fmt.Sprintf("the server responded with a status of %d", status)
 }
 
+// ExpectNoServer makes the following checks ignore the browser's notes about requests without a response.
+func (p *Tab) ExpectNoServer() { p.expected = "net::ERR_" }
+
 // Check fails the test for every fault of the page, and keeps a picture of it.
 func (p *Tab) Check(name string) {
 	p.t.Helper()

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -182,15 +183,16 @@ func (m *model) tokensCard() chartModel {
 	return chartModel{
 		Name: tokensChart, Title: "Tokens received and sent", Sub: m.Span.stepWords() + ", " + m.zoneName() + without, Chart: m.tokens(),
 		Legend: []legend{{Title: "Received", Key: "lapis"}, {Title: "Sent", Key: "verd"}, {Title: "Not sent", Key: "gap", Area: true}},
-		Label: "Tokens received from clients and sent to providers, " + m.Span.Words + ": " + components.Short(m.Totals.Sendable()) +
-			" received, " + components.Short(m.Totals.Sendable()-m.Totals.Saved()) + " sent.",
+		Label: "Tokens received from clients and sent to providers, " + m.Span.Words +
+			known(m, ": "+components.Short(m.Totals.Sendable())+" received, "+components.Short(m.Totals.Sendable()-m.Totals.Saved())+" sent") + ".",
 	}
 }
 
 func (m *model) cacheCard() chartModel {
+	all := components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all"
 	return chartModel{
-		Name: cacheChart, Title: "Input read from the cache", Sub: components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all, " + m.eventWords() + ", " + m.zoneName(), Chart: m.cache(),
-		Label: "Share of input that providers read from their caches, " + m.Span.Words + ": " + components.Share(m.Totals.CacheRead, m.Totals.Prompt()) + " in all.",
+		Name: cacheChart, Title: "Input read from the cache", Sub: known(m, all+", ") + m.eventWords() + ", " + m.zoneName(), Chart: m.cache(),
+		Label: "Share of input that providers read from their caches, " + m.Span.Words + known(m, ": "+all) + ".",
 	}
 }
 
@@ -198,20 +200,29 @@ func (m *model) overheadCard() chartModel {
 	return chartModel{
 		Name: overheadChart, Title: "Proxy overhead", Sub: m.zoneName(), Chart: m.overhead(),
 		Legend: []legend{{Title: "p50", Key: "verd"}, {Title: "p99", Key: "ochre"}},
-		Label: "The proxy’s own work before the provider was called, " + m.Span.Words + ": " + components.Millis(m.Totals.Overhead.P50) +
-			" milliseconds in the median, " + components.Millis(m.Totals.Overhead.P99) + " at the 99th percentile.",
+		Label: "The proxy’s own work before the provider was called, " + m.Span.Words +
+			known(m, ": "+components.Millis(m.Totals.Overhead.P50)+" milliseconds in the median, "+components.Millis(m.Totals.Overhead.P99)+" at the 99th percentile") + ".",
 	}
 }
 
 func (m *model) eventsCard() chartModel {
 	card := chartModel{
 		Name: eventsChart, Title: "Compaction events", Sub: m.eventWords() + ", " + m.zoneName(), Chart: m.events(), Below: true,
-		Label: "Compaction events by the deepest level, " + m.Span.Words + ":",
+		Label: "Compaction events by the deepest level, " + m.Span.Words,
 	}
+	var counts []string
 	for _, kind := range kinds() {
 		card.Legend = append(card.Legend, legend{kind.Title, kind.Key, true})
-		card.Label += " " + kind.Title + " " + components.Count(kind.of(&m.Totals.Prompts)) + ","
+		counts = append(counts, kind.Title+" "+components.Count(kind.of(&m.Totals.Prompts)))
 	}
-	card.Label = card.Label[:len(card.Label)-1] + "."
+	card.Label += known(m, ": "+strings.Join(counts, ", ")) + "."
 	return card
+}
+
+// known returns words with totals, or "" if the totals did not load.
+func known(m *model, words string) string {
+	if m.TotalsFailed != "" {
+		return ""
+	}
+	return words
 }

@@ -55,7 +55,7 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	frame := layout.Frame{Title: "Overview", Section: layout.Overview, Who: who}
-	newest, err := h.newest(tenants.WithVisible(ctx, tenants.Visible{All: true}), who) // so that the page is the same for all members
+	newest, err := h.newest(tenants.OwnWork(ctx), who) // so that the page is the same for all members
 	if reference := h.failed(ctx, "newest request", err); reference == "" && newest == nil {
 		steps, err := h.steps(ctx, who, nil)
 		choices, settingsFailed := h.choices(ctx, who)

@@ -56,6 +56,18 @@ func TestChartsHoldTheirOwnFigureInTheirUnit(t *testing.T) {
 	}
 }
 
+// Totals that did not load are left out of the words beside the charts.
+func TestChartsSayNothingOfTotalsThatDidNotLoad(t *testing.T) {
+	t.Parallel()
+	m := model{TotalsFailed: "a1b2c3d4"}
+	m.Span, m.Zone = spans()[1], time.UTC
+	for _, card := range []chartModel{m.tokensCard(), m.cacheCard(), m.overheadCard(), m.eventsCard()} {
+		if words := strings.ReplaceAll(card.Sub+card.Label, m.Span.Words, ""); strings.ContainsAny(words, "0–") || !strings.HasSuffix(card.Label, ".") {
+			t.Errorf("%s: %q", card.Title, words)
+		}
+	}
+}
+
 // Bars of wider steps hold the sums of the points below them, also where the last has fewer points.
 func TestWiderBarsAddUpTheirPoints(t *testing.T) {
 	t.Parallel()

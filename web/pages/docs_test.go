@@ -79,7 +79,7 @@ func TestEveryLinkToTheDocsLeadsSomewhere(t *testing.T) {
 	reader.TalkOnce(reader.Connect(webtest.Provider(t, webtest.Window), "laptop"), webtest.Window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does it answer 409?"}]}`, webtest.ClaudeCode)
 	session := reader.Newest().ID.String()
-	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), reader.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), reader.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d requests, %v", len(exchanges), err)
 	}

@@ -41,7 +41,7 @@ func TestEverythingIsFoundByItsNameOnThePageAndInThePalette(t *testing.T) {
 	t.Parallel()
 	person := jumpSetup(t, webtest.Start(t))
 	session := person.Newest()
-	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestMemberIsRemovedOnceTheirAddressIsTyped(t *testing.T) {
 	if page := member.Get("/overview"); !strings.HasPrefix(page.Path, "/login") {
 		t.Errorf("the removed member is at %s", page.Path)
 	}
-	keys, err := owner.DB.APIKeys.APIKeys(t.Context(), owner.Workspace.ID)
+	keys, err := owner.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), owner.Workspace.ID)
 	if err != nil || len(keys) != 1 || keys[0].RevokedAt == nil {
 		t.Errorf("her keys are %+v (%v)", keys, err)
 	}

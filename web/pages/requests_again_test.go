@@ -15,7 +15,7 @@ import (
 // own returns the person's API key with a name.
 func own(t *testing.T, person *webtest.Person, name string) tenants.APIKey {
 	t.Helper()
-	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func own(t *testing.T, person *webtest.Person, name string) tenants.APIKey {
 // exchanges returns what went through the proxy, the newest first.
 func (b bundle) exchanges(t *testing.T) []tenants.Exchange {
 	t.Helper()
-	found, _, err := b.DB.Exchanges.Exchanges(t.Context(), b.Workspace.ID, tenants.ExchangeFilter{})
+	found, _, err := b.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), b.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestFormsThatCannotBeDoneSayWhy(t *testing.T) {
 	person, _, overview := compressed(t)
 	address := "/sessions/" + overview.ID.String()
 
-	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, overview.ID)
+	detail, err := person.Sessions.Browser().Session(tenants.OwnWork(t.Context()), person.Workspace.ID, overview.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestForkShowsCommentsOnWhatItShares(t *testing.T) {
 			{"role":"assistant","content":"No."},{"role":"user","content":"`+last+`"}]}`, "X-Palimpsest-Session-Id", "one")
 	}
 	overview := owner.Newest()
-	detail, err := product.Sessions.Browser().Session(t.Context(), owner.Workspace.ID, overview.ID)
+	detail, err := product.Sessions.Browser().Session(tenants.OwnWork(t.Context()), owner.Workspace.ID, overview.ID)
 	if err != nil || len(detail.Lanes) != 2 {
 		t.Fatalf("%d threads, %v", len(detail.Lanes), err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/render"
 	"palimpsest/web/webtest"
@@ -208,7 +209,7 @@ func TestHostileTitlesAreTextEverywhere(t *testing.T) {
 	}
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: withAPI(t, product), Width: browsertest.Phone, Theme: "light", Cookies: person.Cookies()})
 	tab.OnEveryPage(canary)
-	page, err := person.Sessions.Browser().Sessions(t.Context(), person.Workspace.ID, session.Filter{Limit: 50})
+	page, err := person.Sessions.Browser().Sessions(tenants.OwnWork(t.Context()), person.Workspace.ID, session.Filter{Limit: 50})
 	if err != nil || len(page.Sessions) != len(titles) {
 		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}

@@ -62,7 +62,7 @@ func cutAtL1(t testing.TB, person *webtest.Person) {
 // projection returns what stands for the session's first messages.
 func projection(t *testing.T, person *webtest.Person, id uuid.UUID) session.Projection {
 	t.Helper()
-	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(tenants.OwnWork(t.Context()), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 
 func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
-	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(tenants.OwnWork(t.Context()), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestMemberBeginsWithTheirOwnSessions(t *testing.T) {
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Post("/keys", "name", "laptop", "expiry", "")
-	keys, err := product.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := product.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), person.Workspace.ID)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}

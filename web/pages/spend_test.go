@@ -33,7 +33,7 @@ func spendTraffic(t *testing.T, person, colleague *webtest.Person) (own, theirs 
 	t.Helper()
 	person.Post("/keys", "name", "laptop", "expiry", "30")
 	colleague.Post("/keys", "name", "ci", "expiry", "30")
-	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), person.Workspace.ID)
 	if err != nil || len(keys) != 2 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}

@@ -138,7 +138,7 @@ func TestFiguresAreThoseOfTheWorkspace(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	person, other := talked(t, product, 1), product.SignUp(t, "other")
-	totals, err := person.DB.Usage.Totals(t.Context(), person.Workspace.ID, tenants.UsageFilter{From: time.Now().Add(-time.Hour), To: time.Now()})
+	totals, err := person.DB.Usage.Totals(tenants.OwnWork(t.Context()), person.Workspace.ID, tenants.UsageFilter{From: time.Now().Add(-time.Hour), To: time.Now()})
 	if err != nil || totals.Saved() == 0 {
 		t.Fatalf("nothing was saved: %+v, %v", totals, err)
 	}

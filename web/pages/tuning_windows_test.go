@@ -89,7 +89,7 @@ func TestKeysWithPipelinesOfTheirOwnAreListed(t *testing.T) {
 	person.Post("/keys", "name", "ci-agents", "expiry", "", "pipeline", "ipc: {targetUtilization: 0.5}")
 	person.Post("/keys", "name", "gone", "expiry", "", "pipeline", "modules: none")
 	person.Post("/keys", "name", "plain", "expiry", "")
-	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(tenants.OwnWork(t.Context()), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

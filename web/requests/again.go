@@ -178,7 +178,7 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	everything := tenants.WithVisible(c.Request().Context(), tenants.Visible{All: true}) // the proxy works for the workspace
+	everything := tenants.OwnWork(c.Request().Context()) // the proxy works for the workspace
 	sent, err := h.deps.Resend(c.Request().WithContext(everything), who, key, tenants.Resend{Of: id, Endpoint: exchange.Request.Endpoint, Body: body, Pipeline: pipe})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):

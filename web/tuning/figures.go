@@ -34,6 +34,7 @@ type figure struct {
 	hasHappened bool // false if it is not recorded
 	isUnknown   bool // neither setting's result is known
 	words       func(int64) string
+	thenWords   func(int64) string // of Happened; nil means words
 	moreIsGood  bool
 }
 
@@ -41,12 +42,13 @@ type figure struct {
 func (m previewModel) figures() []figure {
 	was, saved, wanted := m.Found.Was, m.Found.Saved, m.Found.Wanted
 	share := func(tokens int64) string { return components.Share(tokens, wanted.Received) }
+	shareThen := func(tokens int64) string { return components.Share(tokens, was.Received) }
 	isRecorded := m.Ready && !m.Found.IsSample
 	return []figure{
 		{Key: "prompts_micro_usd", Name: "Paid for prompts", Hint: "at list prices, without the answers", Happened: was.Cost, Saved: saved.Cost, Wanted: wanted.Cost, hasHappened: isRecorded, words: components.Money},
 		{Key: "net_micro_usd", Name: "Net saved", Hint: "against prompts without compression", Happened: was.Net, Saved: saved.Net, Wanted: wanted.Net, hasHappened: isRecorded, words: components.Money, moreIsGood: true},
-		{Key: "tokens_verbatim", Name: "Read word for word", Hint: "of all tokens, sent unchanged", Saved: saved.Verbatim, Wanted: wanted.Verbatim, words: share, moreIsGood: true},
-		{Key: "tokens_at_l3", Name: "History reduced to an outline", Hint: "of all tokens", Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
+		{Key: "tokens_verbatim", Name: "Read word for word", Hint: "of all tokens, sent unchanged", Happened: was.Verbatim, Saved: saved.Verbatim, Wanted: wanted.Verbatim, hasHappened: isRecorded && m.Found.HasLevels, words: share, thenWords: shareThen, moreIsGood: true},
+		{Key: "tokens_at_l3", Name: "History reduced to an outline", Hint: "of all tokens", Happened: was.AtL3, Saved: saved.AtL3, Wanted: wanted.AtL3, hasHappened: isRecorded && m.Found.HasLevels, words: share, thenWords: shareThen},
 		{Key: "tokens_sent", Name: "Tokens sent", Happened: was.Sent, Saved: saved.Sent, Wanted: wanted.Sent, hasHappened: isRecorded, words: components.Short},
 		{Key: "tokens_received", Name: "Tokens received", Hint: "the same prompts, as clients sent them", Happened: was.Received, Saved: saved.Received, Wanted: wanted.Received, hasHappened: isRecorded, words: components.Short},
 		{Key: "epochs", Name: "Compactions", Hint: "times that old turns were shortened", Happened: int64(was.Epochs), Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), hasHappened: isRecorded, words: components.Count},
@@ -75,6 +77,9 @@ func (f figure) change() int64 { return f.Wanted - f.Saved }
 func (f figure) happenedWords() string {
 	if !f.hasHappened {
 		return "–"
+	}
+	if f.thenWords != nil {
+		return f.thenWords(f.Happened)
 	}
 	return f.words(f.Happened)
 }

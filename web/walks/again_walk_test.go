@@ -19,7 +19,7 @@ func TestSendAgainIsOneClick(t *testing.T) {
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"<img src=x onerror=alert(1)> what is a lane?"}]}`, claudeCode)
-	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), person.Workspace.ID, tenants.ExchangeFilter{})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), person.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}

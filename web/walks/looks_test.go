@@ -312,7 +312,7 @@ func shortTalk() *sessiontest.Session {
 // longID returns the id of the session with most requests.
 func longID(t *testing.T, person *webtest.Person) string {
 	t.Helper()
-	page, err := person.Sessions.Browser().Sessions(t.Context(), person.Workspace.ID, session.Filter{})
+	page, err := person.Sessions.Browser().Sessions(tenants.OwnWork(t.Context()), person.Workspace.ID, session.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

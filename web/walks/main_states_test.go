@@ -3,6 +3,10 @@ package walks_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
 	"testing"
 
 	"palimpsest/pipeline/fulltest"
@@ -16,9 +20,41 @@ func mainPages(session string) []look {
 	return []look{
 		{"overview", "/overview?range=7d", charted}, {"sessions", "/sessions", always}, {"session", "/sessions/" + session, charted},
 		{"requests", "/requests", always}, {"compression", "/pipeline", replayed}, {"spend", "/spend", always}, {"keys", "/keys", always},
-		{"find", "/sessions?q=file&range=30d", always},
+		{"find", "/sessions?q=archive&range=30d", always},
 	}
 }
+
+// line is a server in front of the product, whose connections can be cut.
+type line struct {
+	*httptest.Server
+
+	isCut atomic.Bool
+}
+
+func newLine(t *testing.T, product *webtest.Product) *line {
+	t.Helper()
+	target, err := url.Parse(product.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
+	l := new(line)
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.isCut.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(l.Close)
+	return l
+}
+
+func (l *line) cut() {
+	l.isCut.Store(true)
+	l.CloseClientConnections()
+}
+
+func (l *line) mend() { l.isCut.Store(false) }
 
 // The main pages in every state: with data, for someone who sees only a part, empty, forbidden, without the server, while
 // it is slow, and without the database.
@@ -29,6 +65,9 @@ func TestMainPagesLookRightInEveryState(t *testing.T) {
 	owner, fresh := product.SignUp(t, "northbeam"), product.SignUp(t, "newcomer")
 	owner.Talk(owner.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
 	session := owner.Newest().ID.String()
+	if n, err := owner.Index.IndexPending(t.Context(), 100); err != nil || n == 0 {
+		t.Fatalf("%d indexed: %v", n, err)
+	}
 	browser := browsertest.Start(t)
 	open := func(person *webtest.Person) *browsertest.Tab {
 		return browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
@@ -61,22 +100,27 @@ func TestMainPagesLookRightInEveryState(t *testing.T) {
 	member.CheckFit("own session")
 
 	for _, seen := range browsertest.Looks() {
+		slow := browser.Open(t, browsertest.View{URL: product.URL, Theme: seen.Theme, Width: seen.Width, Cookies: owner.Cookies()})
 		for _, page := range mainPages(session) {
-			slow := browser.Open(t, browsertest.View{URL: product.URL, Theme: seen.Theme, Width: seen.Width, Cookies: owner.Cookies()})
 			slow.Go(page.path)
 			slow.Until(page.ready)
-			slow.Run(`window.fetch = () => new Promise(() => {})`)
+			slow.Run(`window.fetch = () => new Promise((_, fail) => { window.end = () => fail(new DOMException('', 'AbortError')); })`)
 			slow.Run(`document.querySelector('a[href="/spend"], a[href="/more"]').click()`)
-			slow.Run(`new Promise(done => { const look = () => document.querySelector('.htmx-request') ? done() : setTimeout(look, 20); look(); })`)
+			slow.Until(`document.documentElement.dataset.waiting === 'yes'`)
 			slow.Picture(fmt.Sprintf("slow %s %s %d", page.name, seen.Theme, seen.Width))
+			slow.Run(`end()`)
 		}
 	}
+	between := newLine(t, product)
+	alone := browser.Open(t, browsertest.View{URL: between.URL, Theme: "light", Cookies: owner.Cookies()})
+	alone.ExpectNoServer()
 	for _, page := range mainPages(session) {
-		whole.Go(page.path)
-		whole.Until(page.ready)
-		whole.Run(`window.fetch = () => Promise.reject(new TypeError('Failed to fetch')), document.dispatchEvent(new Event('palimpsest:unheard'))`)
-		whole.Until(`document.querySelector('div[data-gone]').checkVisibility()`)
-		whole.CheckFit("disconnected " + page.name)
+		alone.Go(page.path)
+		alone.Until(page.ready)
+		between.cut()
+		alone.Until(`document.querySelector('div[data-gone]').checkVisibility()`)
+		alone.CheckFit("disconnected " + page.name)
+		between.mend()
 	}
 
 	for _, statement := range []string{"ALTER TABLE sessions RENAME TO gone_sessions", "ALTER VIEW rollups_now RENAME TO gone_rollups", "ALTER TABLE exchanges RENAME TO gone_exchanges"} {

@@ -29,7 +29,7 @@ func TestCopiedLinksAreWholeAddresses(t *testing.T) {
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
 	session := "/sessions/" + person.Newest().ID.String()
-	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), person.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), person.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d requests, %v", len(exchanges), err)
 	}
@@ -165,7 +165,7 @@ func TestSharedLinkLeadsToItsWorkspace(t *testing.T) {
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does it answer 409?"}]}`, claudeCode)
 	session := "/sessions/" + person.Newest().ID.String()
-	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), person.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(tenants.OwnWork(t.Context()), person.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d requests, %v", len(exchanges), err)
 	}

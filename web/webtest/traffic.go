@@ -210,7 +210,7 @@ func (p *Product) writer(t testing.TB, window int) *prompt.Writer {
 // Newest returns the newest session of the person's workspace.
 func (p *Person) Newest() session.Overview {
 	p.t.Helper()
-	page, err := p.Sessions.Browser().Sessions(p.t.Context(), p.Workspace.ID, session.Filter{Limit: 1})
+	page, err := p.Sessions.Browser().Sessions(tenants.OwnWork(p.t.Context()), p.Workspace.ID, session.Filter{Limit: 1})
 	if err != nil || len(page.Sessions) == 0 {
 		p.t.Fatalf("no session: %v", err)
 	}

@@ -132,7 +132,7 @@ func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
 	if !known {
 		return fmt.Errorf("pass of %q: %w", kind, errUnknown)
 	}
-	return pass(ctx)
+	return pass(tenants.OwnWork(ctx))
 }
 
 // Open allows jobs to be enqueued. It does not access the database.

@@ -105,7 +105,7 @@ func (w *worker) tell(ctx context.Context, err error) {
 	}
 }
 
-// protected does a job and turns a panic into an error.
+// protected does a job, which is the program's own work, and turns a panic into an error.
 func (w *worker) protected(ctx context.Context, args args) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -113,5 +113,5 @@ func (w *worker) protected(ctx context.Context, args args) (err error) {
 			w.runner.config.Log.ErrorContext(ctx, "job panicked", "kind", string(w.kind), "stack", string(debug.Stack()))
 		}
 	}()
-	return w.do(ctx, args.Workspace, args.Lane)
+	return w.do(tenants.OwnWork(ctx), args.Workspace, args.Lane)
 }

@@ -42,7 +42,7 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 		session.ShowSingle:        {single.session},
 		session.ShowCompressed:    {compressed.session}, session.ShowBridged: {bridged.session}, session.ShowProblems: {loss.session, failed.session},
 	} {
-		page, err := f.store.Browser().Sessions(t.Context(), workspace, session.Filter{Show: show})
+		page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), workspace, session.Filter{Show: show})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 		"of nothing":       {session.Filter{Query: other}, [6]int{}},
 		"what is not read": {session.Filter{Query: title, Masked: true}, [6]int{}},
 	} {
-		counts, err := f.store.Browser().Counts(t.Context(), workspace, test.filter)
+		counts, err := f.store.Browser().Counts(tenants.OwnWork(t.Context()), workspace, test.filter)
 		var got [6]int
 		for i, show := range session.Shows() {
 			got[i] = counts.Of[show]
@@ -94,7 +94,7 @@ func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
 		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
-		detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
+		detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, c.session)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,17 +154,17 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	}
 	filter, began := session.Filter{Limit: 25}, time.Now()
 	for range 5 {
-		page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
+		page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
 		if err != nil || len(page.Sessions) != 25 {
 			t.Fatalf("%d sessions: %v", len(page.Sessions), err)
 		}
 		filter.Cursor = page.Next
 	}
 	t.Logf("five pages in %s", time.Since(began))
-	if counts, err := f.store.Browser().Counts(t.Context(), f.scope.Workspace, session.Filter{}); err != nil || counts.Of[session.ShowAll] != session.MostCounted {
+	if counts, err := f.store.Browser().Counts(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{}); err != nil || counts.Of[session.ShowAll] != session.MostCounted {
 		t.Errorf("%+v counted: %v", counts, err)
 	}
-	newest, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 5})
+	newest, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{Limit: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 		{f.scope.Workspace, fifth, 5}, {f.scope.Workspace, fifth.Add(time.Second), 4},
 		{f.scope.Workspace, time.Time{}, session.MostCounted}, {tenants.NewWorkspaceID(), time.Time{}, 0},
 	} {
-		if active, err := f.store.Browser().Active(t.Context(), test.workspace, test.since); err != nil || active != test.want {
+		if active, err := f.store.Browser().Active(tenants.OwnWork(t.Context()), test.workspace, test.since); err != nil || active != test.want {
 			t.Errorf("%d active since %s, want %d: %v", active, test.since, test.want, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // addSession records a session that was active at a time.
@@ -42,7 +43,7 @@ func TestSessionsArePagedNewestFirst(t *testing.T) {
 	var last session.Overview
 	filter := session.Filter{Limit: 4}
 	for len(got) <= len(want) {
-		page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
+		page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestAForeignCursorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, cursor := range []string{"x", "!!!", "AAAA"} {
-		if _, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Cursor: cursor}); !errors.Is(err, session.ErrCursor) {
+		if _, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{Cursor: cursor}); !errors.Is(err, session.ErrCursor) {
 			t.Errorf("cursor %q: %v, want session.ErrCursor", cursor, err)
 		}
 	}
@@ -105,7 +106,7 @@ func TestSessionsAreFiltered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, test.filter)
+			page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, test.filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +132,7 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
-	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, c.session)
 	if err != nil || len(detail.Lanes) != 2 {
 		t.Fatalf("%d lanes, %v", len(detail.Lanes), err)
 	}
@@ -157,7 +158,7 @@ func TestLaneThatWasNeverCompactedHasNoProjection(t *testing.T) {
 	if _, err := f.store.Browser().Projection(t.Context(), f.scope.Workspace, c.lane); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("got %v, want session.ErrNotFound", err)
 	}
-	if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, uuid.New()); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, uuid.New()); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown session: %v, want session.ErrNotFound", err)
 	}
 }
@@ -233,7 +234,7 @@ func TestAnnouncedSessionIsListedAsItsRecordWillName(t *testing.T) {
 	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
-	page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 2})
+	page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{Limit: 2})
 	if err != nil || len(page.Sessions) != 1 {
 		t.Fatalf("%+v: %v", page, err)
 	}

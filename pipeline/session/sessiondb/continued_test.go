@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // A lane that carries on one of another session, which its client only named, gets nothing of it.
@@ -24,7 +25,7 @@ func TestCarriedOnLaneNamesItsParentAndSharesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, on.session)
+	detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, on.session)
 	if err != nil || len(detail.Lanes) != 1 {
 		t.Fatalf("%d lanes, %v", len(detail.Lanes), err)
 	}
@@ -35,7 +36,7 @@ func TestCarriedOnLaneNamesItsParentAndSharesNothing(t *testing.T) {
 	if err != nil || found.IsFork || found.Archived != 2 {
 		t.Errorf("found is %+v, %v: it is no fork", found, err)
 	}
-	detail, err = f.store.Browser().Session(t.Context(), f.scope.Workspace, from.session)
+	detail, err = f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, from.session)
 	if err != nil || len(detail.Lanes) != 1 || detail.Lanes[0].Continues != uuid.Nil || detail.Lanes[0].Archived != 6 || !slices.Equal(detail.Lanes[0].Continued, []uuid.UUID{on.session}) {
 		t.Errorf("the session that is carried on is %+v, %v", detail, err)
 	}

@@ -141,7 +141,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	lossy.Certificate = session.Certificate{{What: "plan", All: 1, InPrompt: 1}, {What: "orders", All: 3, InPrompt: 1, Missing: []int{0}}}
 	saved.commit(t, lossy)
 
-	notices, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
+	notices, err := f.store.Browser().Notices(tenants.OwnWork(t.Context()), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			t.Errorf("notice %+v\nwant   %+v", notice, want[i])
 		}
 	}
-	if used, err := sessiondb.Models(t.Context(), f.store.Browser(), f.scope.Workspace, now.Add(-7*24*time.Hour)); err != nil || len(used) != 1 {
+	if used, err := sessiondb.Models(tenants.OwnWork(t.Context()), f.store.Browser(), f.scope.Workspace, now.Add(-7*24*time.Hour)); err != nil || len(used) != 1 {
 		t.Errorf("models in use: %v (%v)", used, err)
 	} else {
 		for model, sessions := range used {
@@ -168,7 +168,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			}
 		}
 	}
-	if quiet, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 3 {
+	if quiet, err := f.store.Browser().Notices(tenants.OwnWork(t.Context()), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 3 {
 		t.Errorf("with that turned off: %+v (%v)", quiet, err)
 	}
 }

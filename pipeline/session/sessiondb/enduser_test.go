@@ -153,7 +153,7 @@ func TestErasingAnEndUserTakesTheirsAndNobodyElses(t *testing.T) {
 	if got := f.count(t, "cached_answers"); got != 2 {
 		t.Errorf("%d answers are left, want bob's and the one of no end user", got)
 	}
-	figures, err := f.db.DB.Exchanges.Exchange(t.Context(), workspace, request.ID)
+	figures, err := f.db.DB.Exchanges.Exchange(tenants.OwnWork(t.Context()), workspace, request.ID)
 	if err != nil || figures.Cost.CostMicroUSD != 7 || figures.Request.EndUser != "" || figures.Request.Session != uuid.Nil || figures.Answer.ErrorText != nil {
 		t.Errorf("the figures of alice's request: %+v, %v", figures, err)
 	}
@@ -194,7 +194,7 @@ func TestRequestsFromBeforeAnErasureAreNotRecorded(t *testing.T) {
 	if err := f.db.DB.Exchanges.RecordExchanges(t.Context(), workspace, exchanges); err != nil {
 		t.Fatal(err)
 	}
-	page, err := f.store.Browser().Sessions(t.Context(), workspace, session.Filter{})
+	page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), workspace, session.Filter{})
 	var recorded []uuid.UUID
 	for _, one := range page.Sessions {
 		recorded = append(recorded, one.ID)
@@ -206,7 +206,7 @@ func TestRequestsFromBeforeAnErasureAreNotRecorded(t *testing.T) {
 		t.Errorf("the late words: %v", err)
 	}
 	for i, isKept := range []bool{false, true, true} {
-		got, err := f.db.DB.Exchanges.Exchange(t.Context(), workspace, exchanges[i].ID)
+		got, err := f.db.DB.Exchanges.Exchange(tenants.OwnWork(t.Context()), workspace, exchanges[i].ID)
 		has := got.Request.EndUser != "" && got.Request.Session != uuid.Nil && got.Answer.Answer != nil && got.Prompt.Report != nil && got.Answer.ErrorText != nil
 		hasNone := got.Request.EndUser == "" && got.Request.Session == uuid.Nil && got.Request.Lane == uuid.Nil && got.Answer.Answer == nil && got.Prompt.Report == nil && got.Answer.ErrorText == nil
 		if err != nil || got.Cost.CostMicroUSD != 7 || isKept && !has || !isKept && !hasNone {
@@ -255,7 +255,7 @@ func TestIDsOfEndUsersAreKeptAsLongAsTheyAreShown(t *testing.T) {
 	workspace, browser := f.scope.Workspace, f.store.Browser()
 	named := func() (names []string) {
 		t.Helper()
-		page, err := browser.Sessions(t.Context(), workspace, session.Filter{Whose: session.Whose{EndUser: session.EndUserIDs(workspace, "alice")}})
+		page, err := browser.Sessions(tenants.OwnWork(t.Context()), workspace, session.Filter{Whose: session.Whose{EndUser: session.EndUserIDs(workspace, "alice")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestIDsOfEndUsersAreKeptAsLongAsTheyAreShown(t *testing.T) {
 	if got := named(); !slices.Equal(got, []string{"alice", "alice"}) {
 		t.Errorf("plain: %q", got)
 	}
-	masked, err := browser.Sessions(t.Context(), workspace, session.Filter{Masked: true})
+	masked, err := browser.Sessions(tenants.OwnWork(t.Context()), workspace, session.Filter{Masked: true})
 	if err != nil || len(masked.Sessions) != 3 {
 		t.Fatal(len(masked.Sessions), err)
 	}
@@ -298,7 +298,7 @@ func TestIDsOfEndUsersAreKeptAsLongAsTheyAreShown(t *testing.T) {
 	f.recordFor(t, "carol", "one session")
 	f.recordFor(t, "carol", "and another")
 	carol := []string{session.EndUserID(workspace, "carol")}
-	sessions, err := browser.Sessions(t.Context(), workspace, session.Filter{Whose: session.Whose{EndUser: carol}})
+	sessions, err := browser.Sessions(tenants.OwnWork(t.Context()), workspace, session.Filter{Whose: session.Whose{EndUser: carol}})
 	if err != nil || len(sessions.Sessions) != 2 {
 		t.Fatal(len(sessions.Sessions), err)
 	}

@@ -86,7 +86,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 		most = 0
 		filter, titles, pages := session.Filter{Query: query, Limit: 200}, []string(nil), 1
 		for ; ; pages++ {
-			page, err := store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
+			page, err := store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 		if len(titles) != want.titles || len(once) != want.titles || want.titles > 0 && titles[0] != want.first || pages > want.pages {
 			t.Errorf("%q: %d titles, %d of them different, on %d pages", query, len(titles), len(once), pages)
 		}
-		counts, err := store.Browser().Counts(t.Context(), f.scope.Workspace, session.Filter{Query: query})
+		counts, err := store.Browser().Counts(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{Query: query})
 		if err != nil || !counts.More && counts.Of[session.ShowAll] != min(want.titles, session.MostCounted) || counts.More != (want.pages > 1) {
 			t.Errorf("%q: %+v counted: %v", query, counts, err)
 		}
@@ -118,7 +118,7 @@ func (f *fixture) unreadTitlesDecideNothing(t *testing.T) {
 	for query, want := range map[string]int{"11873": 3, "old": 3, "nothing": 3} {
 		pages := 0
 		for filter := (session.Filter{Query: query, Masked: true, Shown: []uuid.UUID{uuid.New()}}); pages == 0 || filter.Cursor != ""; pages++ {
-			page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
+			page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
 			if err != nil || len(page.Sessions) > 0 {
 				t.Fatalf("%q finds %d: %v", query, len(page.Sessions), err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 func TestWhatModulesMadeIsCountedByModuleSinceAMoment(t *testing.T) {
@@ -28,17 +29,17 @@ func TestWhatModulesMadeIsCountedByModuleSinceAMoment(t *testing.T) {
 	second.save(t, second.attempt(2, "## Goal\n- first", ""))
 	second.save(t, second.attempt(2, "an answer that was cut", "truncated"))
 
-	made, err := f.store.Browser().Made(t.Context(), f.scope.Workspace, before)
+	made, err := f.store.Browser().Made(tenants.OwnWork(t.Context()), f.scope.Workspace, before)
 	want := session.Made{Inserts: map[string]int64{"rehydrator": 2, "patterns": 1}, Summaries: 2, Rejected: 1}
 	if err != nil || !reflect.DeepEqual(made, want) {
 		t.Errorf("made %+v, %v; want %+v", made, err, want)
 	}
 	nothing := session.Made{Inserts: map[string]int64{}}
-	if later, err := f.store.Browser().Made(t.Context(), f.scope.Workspace, time.Now().Add(time.Hour)); err != nil || !reflect.DeepEqual(later, nothing) {
+	if later, err := f.store.Browser().Made(tenants.OwnWork(t.Context()), f.scope.Workspace, time.Now().Add(time.Hour)); err != nil || !reflect.DeepEqual(later, nothing) {
 		t.Errorf("in an hour from now %+v, %v", later, err)
 	}
 	// S2: another workspace made none of it.
-	if other, err := f.store.Browser().Made(t.Context(), addWorkspace(t, f.runner), before); err != nil || !reflect.DeepEqual(other, nothing) {
+	if other, err := f.store.Browser().Made(tenants.OwnWork(t.Context()), addWorkspace(t, f.runner), before); err != nil || !reflect.DeepEqual(other, nothing) {
 		t.Errorf("another workspace made %+v, %v", other, err)
 	}
 }

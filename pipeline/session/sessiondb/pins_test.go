@@ -96,7 +96,7 @@ func TestPinnedSessionTakesNoEpochWithoutAnOrder(t *testing.T) {
 	if err := f.store.Commit(t.Context(), c.update(), c.projection(1, 4)); !errors.Is(err, session.ErrPinned) {
 		t.Errorf("an epoch of a pinned session: %v", err)
 	}
-	detail, err := browser.Session(t.Context(), workspace, c.session)
+	detail, err := browser.Session(tenants.OwnWork(t.Context()), workspace, c.session)
 	if err != nil || detail.PinnedAt.IsZero() {
 		t.Errorf("pinned at %s, %v", detail.PinnedAt, err)
 	}

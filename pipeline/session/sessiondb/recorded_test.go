@@ -51,7 +51,7 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	c.asked(t, at, 3, "/v1/messages", "summary", 1)
 	c.asked(t, at, 3, "/v1/messages", "", 0)
 
-	recorded, err := f.store.Browser().Recorded(t.Context(), f.scope.Workspace, session.Selection{Newest: 40})
+	recorded, err := f.store.Browser().Recorded(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Selection{Newest: 40})
 	if err != nil || len(recorded) != 2 {
 		t.Fatalf("%d sessions, %v", len(recorded), err)
 	}
@@ -75,21 +75,21 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	if !reflect.DeepEqual(first.Requests, want) {
 		t.Errorf("requests %+v, want %+v", first.Requests, want)
 	}
-	if newest, err := f.store.Browser().Recorded(t.Context(), f.scope.Workspace, session.Selection{Newest: 1}); err != nil || len(newest) != 1 || newest[0].Session != c.session {
+	if newest, err := f.store.Browser().Recorded(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Selection{Newest: 1}); err != nil || len(newest) != 1 || newest[0].Session != c.session {
 		t.Errorf("the newest session is %+v, %v", newest, err)
 	}
 	for client, want := range map[string]uuid.UUID{"claude-code": c.session, "codex": other.session, "Codex": uuid.Nil} {
-		of, err := f.store.Browser().Recorded(t.Context(), f.scope.Workspace, session.Selection{Newest: 40, Client: client})
+		of, err := f.store.Browser().Recorded(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Selection{Newest: 40, Client: client})
 		if err != nil || len(of) > 1 || (len(of) == 1) != (want != uuid.Nil) || len(of) == 1 && of[0].Session != want {
 			t.Errorf("of %s there is %+v, %v", client, of, err)
 		}
 	}
 	for since, want := range map[time.Time]int{at.AddDate(-30, 0, 0): 2, at.AddDate(1000, 0, 0): 0} {
-		if active, err := f.store.Browser().Recorded(t.Context(), f.scope.Workspace, session.Selection{Newest: 40, Since: since}); err != nil || len(active) != want {
+		if active, err := f.store.Browser().Recorded(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Selection{Newest: 40, Since: since}); err != nil || len(active) != want {
 			t.Errorf("since %s there are %d sessions, want %d, %v", since, len(active), want, err)
 		}
 	}
-	if none, err := f.store.Browser().Recorded(t.Context(), tenants.NewWorkspaceID(), session.Selection{Newest: 40}); err != nil || len(none) != 0 {
+	if none, err := f.store.Browser().Recorded(tenants.OwnWork(t.Context()), tenants.NewWorkspaceID(), session.Selection{Newest: 40}); err != nil || len(none) != 0 {
 		t.Errorf("of another workspace there is %+v, %v", none, err)
 	}
 }

@@ -143,7 +143,7 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 		}
 	}
 	for id, ago := range used {
-		if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago <= 30*day) {
+		if _, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, id); (err == nil) != (ago <= 30*day) {
 			t.Errorf("used %v ago: %v", ago, err)
 		}
 	}

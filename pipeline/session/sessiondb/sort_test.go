@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // Every order of the list goes on from page to page with the next sessions, both ways, along an index.
@@ -32,7 +33,7 @@ func TestSessionsAreListedInEveryOrder(t *testing.T) {
 			known := map[string]bool{}
 			var values []int64
 			for next := true; next; next = filter.Cursor != "" {
-				page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
+				page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -104,7 +104,7 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	if _, err := f.store.Find(t.Context(), other, c.chain[1:]); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("find: %v, want session.ErrNotFound", err)
 	}
-	if _, err := f.store.Browser().Session(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), other, c.session); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("session: %v, want session.ErrNotFound", err)
 	}
 	if _, err := f.store.Browser().Projection(t.Context(), other, c.lane); !errors.Is(err, session.ErrNotFound) {
@@ -113,7 +113,7 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	if epochs, err := f.store.Browser().Epochs(t.Context(), other, c.lane); err != nil || len(epochs) != 0 {
 		t.Errorf("epochs: %d, %v", len(epochs), err)
 	}
-	if page, err := f.store.Browser().Sessions(t.Context(), other, session.Filter{}); err != nil || len(page.Sessions) != 0 {
+	if page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), other, session.Filter{}); err != nil || len(page.Sessions) != 0 {
 		t.Errorf("sessions: %d, %v", len(page.Sessions), err)
 	}
 	if err := f.store.Browser().Delete(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
@@ -139,7 +139,7 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}
 	}
-	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, c.session)
 	if err != nil || detail.Sums.Exchanges != 6 || detail.Sums.TokensBefore != 600 || detail.Sums.TokensAfter != 360 || detail.Sums.NetMicroUSD != -42 || detail.Sums.Reach != 6 || detail.Sums.ReachBefore != 600 || detail.Sums.ReachAfter != 360 {
 		t.Errorf("counts are %+v, %v", detail.Overview, err)
 	}
@@ -160,7 +160,7 @@ func TestABatchIsStoredInOrder(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, nil); err != nil {
 		t.Errorf("an empty batch: %v", err)
 	}
-	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, c.session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestRecordersOfTheSameSessionsDoNotBlockEachOther(t *testing.T) {
 		})
 	}
 	recorders.Wait()
-	page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{})
+	page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, session.Filter{})
 	if err != nil || len(page.Sessions) != 20 {
 		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}
@@ -432,7 +432,7 @@ func TestTextThatPostgresRefusesIsStored(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
-	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(tenants.OwnWork(t.Context()), f.scope.Workspace, c.session)
 	if err != nil || detail.Title != "ab\uFFFD" || detail.Model != "m" {
 		t.Errorf("got %+v, %v", detail.Overview, err)
 	}
