@@ -256,6 +256,22 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 		}
 		b.became(idle.Dropped)
 	})
+	t.Run("also while another process has it", func(t *testing.T) {
+		var planner *counting
+		b := setup(t, func(b *bench) { planner = counted(b) })
+		last := nearly(b)
+		b.pass(4 * time.Minute)
+		other := b.replica()
+		var sent *prompt.Prompt
+		planner.during = func() { sent = other.send(last) }
+		if again, later := errors.AsType[jobs.Snooze](b.plan()); !later || !again.At.Equal(b.clock().Add(4*time.Minute)) || planner.calls != 1 {
+			t.Errorf("%d plans, again %v", planner.calls, again)
+		}
+		if found, err := b.store.Find(t.Context(), b.scope.Workspace, sent.Exchange.Conversation.Chain[1:]); err != nil || found.Plan != nil {
+			t.Errorf("a plan is kept for a prompt that is not the last (%v)", err)
+		}
+		b.became(idle.Dropped)
+	})
 }
 
 // laneID returns the lane of the bench's session.

@@ -123,6 +123,39 @@ func TestCommentsAreBounded(t *testing.T) {
 	}
 }
 
+// Stars of everybody are read in pages, each once.
+func TestStarsOfEverybodyAreReadInPages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	people := []tenants.User{b.user, b.join(t, "grace@example.com", tenants.Viewer)}
+	want := map[tenants.Star]bool{}
+	for range 3 {
+		session, _ := b.addSession(t)
+		for _, user := range people {
+			if err := b.Stars.Star(t.Context(), b.workspace, user.ID, session); err != nil {
+				t.Fatal(err)
+			}
+			want[tenants.Star{User: user.ID, Session: session}] = true
+		}
+	}
+	var after tenants.Star
+	for range len(want) {
+		page, err := b.Stars.EveryStar(t.Context(), b.workspace, after, 1)
+		if err != nil || len(page) != 1 {
+			t.Fatalf("%d stars after %+v (%v), %d are left", len(page), after, err, len(want))
+		}
+		after = page[0]
+		one := tenants.Star{User: after.User, Session: after.Session}
+		if !want[one] {
+			t.Errorf("%+v comes twice or is nobody's", one)
+		}
+		delete(want, one)
+	}
+	if page, err := b.Stars.EveryStar(t.Context(), b.workspace, after, 1); err != nil || len(page)+len(want) > 0 {
+		t.Errorf("after the last come %d, and %d are left (%v)", len(page), len(want), err)
+	}
+}
+
 func TestStarsAreBoundedAndOnesOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -3,6 +3,7 @@ package tenantsdb_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,39 @@ func TestRotatedOutSecretEndsWithItsGraceOrItsKey(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Behind a secret that was rotated out is the person who had the key then, behind the new one the person who rotated it.
+func TestRotatedOutSecretHasTheRightsOfItsPerson(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	admin := b.join(t, "admin@example.com", tenants.Admin)
+	key := tenants.APIKey{
+		ID: uuid.Must(uuid.NewV7()), Name: "ci", Prefix: "plm_live_ab", Suffix: "wxyz", Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeManage},
+		CreatedBy: admin.ID, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()},
+	}
+	old, fresh := bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	if err := b.APIKeys.CreateAPIKey(as(t, admin), b.workspace, key, old); err != nil {
+		t.Fatal(err)
+	}
+	rotation := tenants.Rotation{Prefix: "plm_live_2n", Suffix: "2222", Hash: fresh, OldUntil: now().Add(time.Hour)}
+	if err := b.APIKeys.RotateAPIKey(as(t, b.user), b.workspace, key.ID, rotation); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, hash []byte, person uuid.UUID, manages bool) {
+		t.Helper()
+		found, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
+		if err != nil || found.Person != person || slices.Contains(found.Scopes, tenants.ScopeManage) != manages {
+			t.Errorf("%s: scopes %v of %s (%v), want those of %s", name, found.Scopes, found.Person, err, person)
+		}
+	}
+	check("the old secret", old, admin.ID, true)
+	check("the new secret", fresh, b.user.ID, true)
+	if err := b.Workspaces.ChangeRole(as(t, b.user), b.workspace, admin.ID, tenants.Regular); err != nil {
+		t.Fatal(err)
+	}
+	check("the old secret of a person who manages no more", old, admin.ID, false)
+	check("the new secret thereafter", fresh, b.user.ID, true)
 }
 
 // S3, S8: a key that a replica still believes, and that has expired or was revoked meanwhile, makes

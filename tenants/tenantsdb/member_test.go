@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -260,5 +261,47 @@ func TestRenamedWorkspaceIsNoted(t *testing.T) {
 	}
 	if err := b.Workspaces.RenameWorkspace(as(t, b.user), tenants.NewWorkspaceID(), "x"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// A person who may manage fewer roles than before has no open invitations to the other roles. Those by other people stay.
+func TestInvitationsGoWithTheRightToMakeThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	admin, other := b.join(t, "admin@example.com", tenants.Admin), b.join(t, "other@example.com", tenants.Admin)
+	for i, by := range []tenants.User{admin, other, b.user} {
+		for _, role := range []tenants.Role{tenants.Viewer, tenants.Regular} {
+			email := string(role) + "." + by.Email
+			if err := b.Invitations.CreateInvitations(as(t, by), b.workspace, wantedInvitation(email, role, email)); err != nil {
+				t.Fatalf("%d: %v", i, err)
+			}
+		}
+	}
+	invited := func() (emails []string) {
+		pending, err := b.Invitations.Invitations(t.Context(), b.workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, invitation := range pending {
+			emails = append(emails, invitation.Email)
+		}
+		slices.Sort(emails)
+		return emails
+	}
+	left := invited()
+	for _, end := range []struct {
+		whose tenants.User
+		done  func() error
+	}{
+		{admin, func() error { return b.Workspaces.ChangeRole(as(t, b.user), b.workspace, admin.ID, tenants.Viewer) }},
+		{other, func() error { return b.Workspaces.RemoveMember(as(t, b.user), b.workspace, other.ID, true) }},
+	} {
+		if err := end.done(); err != nil {
+			t.Fatal(err)
+		}
+		left = slices.DeleteFunc(left, func(email string) bool { return strings.HasSuffix(email, "."+end.whose.Email) })
+		if got := invited(); len(left) == 0 || !slices.Equal(got, left) {
+			t.Errorf("without %s invitations to %v wait, want %v", end.whose.Email, got, left)
+		}
 	}
 }

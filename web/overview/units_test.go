@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 )
 
@@ -155,4 +157,79 @@ func mustParse(t *testing.T, address string) url.Values {
 		t.Fatal(err)
 	}
 	return parsed.Query()
+}
+
+// A comparison says nothing of a figure that was ten times smaller, or of less than the precision of its parts.
+func TestTrendsSayNothingOfWhatTheyCannotCompare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		now, before int64
+		want        string // "" if they are not compared
+	}{{1_000, 100, "up 900%"}, {1_001, 100, ""}, {5, 0, ""}, {-5, 100, ""}, {0, 100, "down 100%"}, {100, 100, "no change"}, {10_001, 10_000, "no change"}, {1_094, 1_000, "up 9.4%"}, {1_096, 1_000, "up 10%"}} {
+		got, has := relative(c.now, c.before, neither)
+		if has != (c.want != "") || has && got.Said+got.Text != c.want {
+			t.Errorf("%d after %d: %s%s, %t", c.now, c.before, got.Said, got.Text, has)
+		}
+	}
+	now, before := figures(), figures()
+	for after, want := range map[time.Duration]string{91 * time.Millisecond: "down 9.0 ms at p99", 92 * time.Millisecond: "no change", 109 * time.Millisecond: "no change", 110 * time.Millisecond: "up 10 ms at p99"} {
+		now.Overhead.P99, before.Overhead.P99 = after, 100*time.Millisecond
+		if got := (trend{&now, &before}).overhead().Change; got.Said+got.Text != want {
+			t.Errorf("%s after 100ms: %s%s, want %s", after, got.Said, got.Text, want)
+		}
+	}
+}
+
+// The steps of a chart are the shortest that keep it readable.
+func TestStepsKeepAChartReadable(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[time.Duration]time.Duration{
+		time.Hour: 30 * time.Minute, 84 * time.Hour: 30 * time.Minute, 85 * time.Hour: time.Hour, 7 * day: time.Hour, 8 * day: 3 * time.Hour,
+		168 * 7 * day: 7 * day, 168*7*day + 7*day: 14 * day,
+	} {
+		if got := stepOf(length); got != want {
+			t.Errorf("steps of %s: %s, want %s", length, got, want)
+		}
+	}
+}
+
+// A chosen filter is among the choices although nothing is known of it, and can be taken away.
+func TestChosenFiltersAreAmongTheChoices(t *testing.T) {
+	t.Parallel()
+	known, gone := uuid.New(), uuid.New()
+	m := model{Choices: tenants.UsageChoices{Models: []string{"m"}, APIKeys: []tenants.UsageKey{{ID: known, Name: "ci"}, {ID: gone}}}}
+	for key, want := range map[uuid.UUID]string{known: "key ci", gone: "key " + gone.String()[:8]} {
+		m.query = newQuery(url.Values{"model": {"other"}, "key": {key.String()}}, time.UTC, time.Now())
+		n := m.narrowing()
+		if list := n.modelOptions(); len(list) != 3 || list[2].Value != "other" || list[2].Label != "other" || n.filterTitle() != "2 filters" {
+			t.Errorf("%+v, %s", list, n.filterTitle())
+		}
+		if list := n.keyOptions(); len(list) != 3 || list[1].Label != "ci" || list[2].Label != gone.String()[:8]+"…" {
+			t.Errorf("%+v", list)
+		}
+		if list := n.filters(); len(list) != 2 || list[1].Title != want || mustParse(t, list[1].Without).Has("key") || mustParse(t, list[1].Without).Get("model") != "other" {
+			t.Errorf("%+v", list)
+		}
+	}
+}
+
+// The sentence on the answers says how many requests it is about, and of the times only what is measured.
+func TestAnswersAreToldInOneSentence(t *testing.T) {
+	t.Parallel()
+	var m model
+	m.Span = spans()[1]
+	for want, answered := range map[string]tenants.Answered{
+		"No request in the last 7 days.":                                          {},
+		"75.0% of 4 requests answered.":                                           {Requests: 4, Failed: 1},
+		"90.0% of the newest 5,000 requests answered.":                            {Requests: tenants.MaxAnswered, Failed: tenants.MaxAnswered / 10},
+		"100.0% of 1 request answered. Models take 840 ms (p50) and 3.1 s (p95).": {Requests: 1, P50: 840 * time.Millisecond, P95: 3_100 * time.Millisecond},
+	} {
+		if m.Answered = answered; (health{&m}).words() != want {
+			t.Errorf("%q, want %q", health{&m}.words(), want)
+		}
+	}
+	m.Attention = []item{{Dot: "warn", Title: "a"}, {Dot: "bad", Title: "b"}, {Dot: "bad", Title: "c"}}
+	if broken := (health{&m}).broken(); len(broken) != 2 || broken[0].Title != "b" || (health{&m}).brokenWords() != "2 things are broken, first:" || len(m.Attention) != 3 {
+		t.Errorf("%+v, %s", broken, health{&m}.brokenWords())
+	}
 }
