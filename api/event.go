@@ -97,6 +97,9 @@ func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 	if e.outcome.ErrorFrom == "proxy" && e.outcome.Status >= 500 {
 		level = slog.LevelError
 	}
+	if !logger.Enabled(ctx, level) {
+		return
+	}
 	attributes := []slog.Attr{
 		slog.String("id", e.ID.String()),
 		slog.String("method", e.Method),

@@ -14,6 +14,7 @@ import (
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 80
+	maxFiles         = 25
 )
 
 func TestNoFileAndNoFunctionIsTooLong(t *testing.T) {
@@ -38,6 +39,23 @@ func TestNoFileAndNoFunctionIsTooLong(t *testing.T) {
 			if lines > maxFunctionLines {
 				t.Errorf("%s: %s has %d lines, more than %d", source.at(function), function.Name.Name, lines, maxFunctionLines)
 			}
+		}
+	}
+}
+
+// Generated files and tests don't count, because a package may have a test file for each behavior.
+func TestNoPackageHasTooManyFiles(t *testing.T) {
+	t.Parallel()
+
+	files := map[string]int{}
+	for _, source := range sources(t) {
+		if !source.Test && !source.Generated {
+			files[source.Folder]++
+		}
+	}
+	for folder, count := range files {
+		if count > maxFiles {
+			t.Errorf("%s has %d files, more than %d: move a noun to a package of its own", folder, count, maxFiles)
 		}
 	}
 }

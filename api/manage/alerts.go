@@ -23,15 +23,12 @@ type alertHandler struct {
 }
 
 func (h alertHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/alerts", a.as(tenants.ManageSettings, h.getAlerts))
+	group.GET("/alerts", a.as(tenants.ManageSettings, withQuery(h.getAlerts)))
 	group.PUT("/alerts", a.as(tenants.ManageSettings, withBody(h.putAlerts)))
-	group.GET("/alerts/deliveries", a.as(tenants.ManageSettings, h.listDeliveries))
+	group.GET("/alerts/deliveries", a.as(tenants.ManageSettings, withQuery(h.listDeliveries)))
 }
 
 func (h alertHandler) getAlerts(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	alerts, err := h.alertsOf(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
@@ -94,9 +91,6 @@ type deliveryJSON struct {
 }
 
 func (h alertHandler) listDeliveries(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	found, err := h.alerts.Deliveries(c.Request().Context(), who.workspace, alertLog)
 	if err != nil {
 		return err

@@ -248,6 +248,16 @@ func queryRange(c echo.Context) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
+// withQuery wraps a handler that takes the named parameters of the query. Unknown ones are refused.
+func withQuery(handle func(c echo.Context, who caller) error, names ...string) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		if err := allowQuery(c, names...); err != nil {
+			return err
+		}
+		return handle(c, who)
+	}
+}
+
 // allowQuery refuses unknown parameters of the query.
 func allowQuery(c echo.Context, names ...string) error {
 	for name := range c.QueryParams() {

@@ -22,8 +22,8 @@ type commentHandler struct {
 }
 
 func (h commentHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions/:id/comments", a.as(tenants.ReadSessions, h.listComments))
-	group.POST("/sessions/:id/comments", a.as(tenants.CommentSessions, h.createComment))
+	group.GET("/sessions/:id/comments", a.as(tenants.ReadSessions, withQuery(h.listComments)))
+	group.POST("/sessions/:id/comments", a.as(tenants.CommentSessions, withQuery(withBody(h.createComment))))
 	group.DELETE("/sessions/:id/comments/:comment", a.as(tenants.CommentSessions, h.deleteComment))
 }
 
@@ -51,9 +51,6 @@ func commentOf(comment tenants.Comment) commentJSON {
 
 // listComments lists all comments on a session. There are tenants.MaxComments at most.
 func (h commentHandler) listComments(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
@@ -74,14 +71,7 @@ type newComment struct {
 
 // createComment comments on a session, or on a message of it: of its most recently active
 // lane unless the request names another one.
-func (h commentHandler) createComment(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
-	asked, err := readJSON[newComment](c)
-	if err != nil {
-		return err
-	}
+func (h commentHandler) createComment(c echo.Context, who caller, asked newComment) error {
 	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
@@ -128,21 +118,14 @@ type starHandler struct {
 }
 
 func (h starHandler) register(group *echo.Group, a *authorizer) {
-	group.PUT("/sessions/:id/star", a.as(tenants.StarSessions, h.star(true)))
-	group.DELETE("/sessions/:id/star", a.as(tenants.StarSessions, h.star(false)))
+	group.PUT("/sessions/:id/star", a.as(tenants.StarSessions, withQuery(withID(h.star(true)))))
+	group.DELETE("/sessions/:id/star", a.as(tenants.StarSessions, withQuery(withID(h.star(false)))))
 }
 
 // star stars a session for the caller, or removes the star: for the user of the login, or the person behind
 // an API key.
-func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
-	return func(c echo.Context, who caller) error {
-		if err := allowQuery(c); err != nil {
-			return err
-		}
-		id, err := pathID(c)
-		if err != nil {
-			return err
-		}
+func (h starHandler) star(starred bool) func(c echo.Context, who caller, id uuid.UUID) error {
+	return func(c echo.Context, who caller, id uuid.UUID) error {
 		ctx := c.Request().Context()
 		if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
 			return err
@@ -218,11 +201,11 @@ type scoreHandler struct {
 }
 
 func (h scoreHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions/:id/scores", a.as(tenants.ReadSessions, h.listScores))
-	group.PUT("/sessions/:id/score", a.as(tenants.CommentSessions, h.setScore))
-	group.DELETE("/sessions/:id/score", a.as(tenants.CommentSessions, h.removeScore))
-	group.PUT("/sessions/:id/labels/:label", a.as(tenants.CommentSessions, h.setLabel))
-	group.DELETE("/sessions/:id/labels/:label", a.as(tenants.CommentSessions, h.removeLabel))
+	group.GET("/sessions/:id/scores", a.as(tenants.ReadSessions, withQuery(h.listScores)))
+	group.PUT("/sessions/:id/score", a.as(tenants.CommentSessions, withQuery(withBody(h.setScore))))
+	group.DELETE("/sessions/:id/score", a.as(tenants.CommentSessions, withQuery(h.removeScore)))
+	group.PUT("/sessions/:id/labels/:label", a.as(tenants.CommentSessions, withQuery(h.setLabel)))
+	group.DELETE("/sessions/:id/labels/:label", a.as(tenants.CommentSessions, withQuery(h.removeLabel)))
 }
 
 // scoreJSON is a person's score of a session.
@@ -241,9 +224,6 @@ func scoreOf(score tenants.Score) scoreJSON {
 
 // listScores lists all scores of a session: one for each person at most.
 func (h scoreHandler) listScores(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
@@ -262,14 +242,7 @@ type newScore struct {
 }
 
 // setScore sets the caller's score: of the user of the login, or the person behind an API key.
-func (h scoreHandler) setScore(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
-	asked, err := readJSON[newScore](c)
-	if err != nil {
-		return err
-	}
+func (h scoreHandler) setScore(c echo.Context, who caller, asked newScore) error {
 	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
@@ -286,9 +259,6 @@ func (h scoreHandler) setScore(c echo.Context, who caller) error {
 }
 
 func (h scoreHandler) removeScore(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
@@ -310,9 +280,6 @@ func (h scoreHandler) removeLabel(c echo.Context, who caller) error {
 
 // label changes the label in the path.
 func (h scoreHandler) label(c echo.Context, who caller, change func(ctx context.Context, label tenants.Label) error) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	label, err := url.PathUnescape(c.Param("label"))
 	if err != nil {
 		return tenants.Invalid{Field: "label", Message: "must be encoded for an address"}

@@ -24,8 +24,8 @@ type configurationHandler struct {
 }
 
 func (h configurationHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/config/export", a.as(tenants.ReadConfig, h.exportConfig))
-	group.POST("/config/import", a.as(tenants.ManageSettings, h.importConfig))
+	group.GET("/config/export", a.as(tenants.ReadConfig, withQuery(h.exportConfig, "format")))
+	group.POST("/config/import", a.as(tenants.ManageSettings, withQuery(h.importConfig, "dry_run")))
 }
 
 // configFormat is the version of the format of configuration files.
@@ -223,9 +223,6 @@ func plain(node *yaml.Node) {
 }
 
 func (h configurationHandler) exportConfig(c echo.Context, who caller) error {
-	if err := allowQuery(c, "format"); err != nil {
-		return err
-	}
 	format := c.QueryParam("format")
 	if format != "" && format != "yaml" && format != "json" {
 		return tenants.Invalid{Field: "format", Message: "must be yaml or json"}
@@ -250,9 +247,6 @@ type configImportJSON struct {
 }
 
 func (h configurationHandler) importConfig(c echo.Context, who caller) error {
-	if err := allowQuery(c, "dry_run"); err != nil {
-		return err
-	}
 	dry := c.QueryParam("dry_run")
 	if dry != "" && dry != "true" && dry != "false" {
 		return tenants.Invalid{Field: "dry_run", Message: "must be true or false"}

@@ -37,8 +37,8 @@ type exportHandler struct {
 }
 
 func (h exportHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions/export", a.as(tenants.ReadArchive, h.exportSessions))
-	group.GET("/sessions/:id/export", a.as(tenants.ReadArchive, h.exportSession))
+	group.GET("/sessions/export", a.as(tenants.ReadArchive, withQuery(h.exportSessions, "id", "format")))
+	group.GET("/sessions/:id/export", a.as(tenants.ReadArchive, withQuery(withID(h.exportSession), "format", "at")))
 }
 
 // exportBuffer is the size of an export's writes in bytes.
@@ -86,16 +86,9 @@ func lastMessage(c echo.Context) (int, error) {
 
 // exportSession answers with a whole session as lines of JSON or a tar, which can be verified on their own,
 // or as a transcript.
-func (h exportHandler) exportSession(c echo.Context, who caller) error {
-	if err := allowQuery(c, "format", "at"); err != nil {
-		return err
-	}
+func (h exportHandler) exportSession(c echo.Context, who caller, id uuid.UUID) error {
 	if c.QueryParam("at") != "" && c.QueryParam("format") != "jsonl" {
 		return tenants.Invalid{Field: "at", Message: "needs format=jsonl"}
-	}
-	id, err := pathID(c)
-	if err != nil {
-		return err
 	}
 	reader, err := h.readers.textReader(c, who)
 	if err != nil {
@@ -106,9 +99,6 @@ func (h exportHandler) exportSession(c echo.Context, who caller) error {
 
 // exportSessions answers with the sessions in the query as one such file.
 func (h exportHandler) exportSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "id", "format"); err != nil {
-		return err
-	}
 	reader, err := h.readers.textReader(c, who)
 	if err != nil {
 		return err
@@ -318,16 +308,13 @@ type archiveHandler struct {
 }
 
 func (h archiveHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions/:id/turns", a.as(tenants.ReadArchive, h.listTurns))
-	group.GET("/sessions/:id/archive/:index", a.as(tenants.ReadArchive, h.getOriginal))
-	group.GET("/search", a.as(tenants.ReadArchive, h.search))
+	group.GET("/sessions/:id/turns", a.as(tenants.ReadArchive, withQuery(h.listTurns, "lane", "cursor", "limit")))
+	group.GET("/sessions/:id/archive/:index", a.as(tenants.ReadArchive, withQuery(h.getOriginal, "lane")))
+	group.GET("/search", a.as(tenants.ReadArchive, withQuery(h.search, "q", "session", "tool", "path", "from", "to", "limit")))
 }
 
 // getOriginal answers with one archived message: the client's exact bytes.
 func (h archiveHandler) getOriginal(c echo.Context, who caller) error {
-	if err := allowQuery(c, "lane"); err != nil {
-		return err
-	}
 	_, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err

@@ -29,15 +29,12 @@ type workspaceExportHandler struct {
 }
 
 func (h workspaceExportHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/export", a.as(tenants.ExportWorkspace, h.exportWorkspace))
+	group.GET("/export", a.as(tenants.ExportWorkspace, withQuery(h.exportWorkspace)))
 }
 
 // exportWorkspace sends all data of the workspace as one tar, which can be verified on its own. It requires
 // the right to read all messages.
 func (h workspaceExportHandler) exportWorkspace(c echo.Context, who caller) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	reader, err := h.readers.reader(c, who)
 	if err == nil && !reader.All {
 		err = tenants.ErrTextDenied

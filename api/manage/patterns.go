@@ -25,7 +25,7 @@ type patternHandler struct {
 }
 
 func (h patternHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/patterns", a.as(tenants.ReadConfig, h.listPatterns))
+	group.GET("/patterns", a.as(tenants.ReadConfig, withQuery(h.listPatterns, "status", "cursor", "limit")))
 	group.POST("/patterns", a.as(tenants.ManagePatterns, withBody(h.createPattern)))
 	group.GET("/patterns/:id", a.as(tenants.ReadConfig, withID(h.getPattern)))
 	group.PATCH("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.changePattern)))
@@ -61,9 +61,6 @@ func patternOf(p *patterns.Pattern) patternJSON {
 }
 
 func (h patternHandler) listPatterns(c echo.Context, who caller) error {
-	if err := allowQuery(c, "status", "cursor", "limit"); err != nil {
-		return err
-	}
 	limit, err := queryLimit(c)
 	if err != nil {
 		return err

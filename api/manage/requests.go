@@ -34,7 +34,7 @@ type exchangeHandler struct {
 }
 
 func (h exchangeHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions/:id/events", a.as(tenants.ReadSessions, h.listEvents))
+	group.GET("/sessions/:id/events", a.as(tenants.ReadSessions, withQuery(withID(h.listEvents), "cursor", "limit")))
 	group.GET("/requests", a.as(tenants.ReadMetrics, h.listRequests))
 	group.GET("/requests.csv", a.as(tenants.ReadMetrics, h.downloadRequests))
 	group.GET("/requests/:id", a.as(tenants.ReadMetrics, withID(h.getRequest)))
@@ -152,22 +152,16 @@ type eventJSON struct {
 
 // listEvents answers with the events of a session's exchanges, newest exchange first. A page holds the events
 // of up to limit exchanges.
-func (h exchangeHandler) listEvents(c echo.Context, who caller) error {
-	if err := allowQuery(c, "cursor", "limit"); err != nil {
-		return err
-	}
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h exchangeHandler) listEvents(c echo.Context, who caller, id uuid.UUID) error {
 	ctx := c.Request().Context()
 	if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
 		return err
 	}
-	filter := tenants.ExchangeFilter{Session: id, Cursor: c.QueryParam("cursor")}
-	if filter.Limit, err = queryLimit(c); err != nil {
+	limit, err := queryLimit(c)
+	if err != nil {
 		return err
 	}
+	filter := tenants.ExchangeFilter{Session: id, Cursor: c.QueryParam("cursor"), Limit: limit}
 	exchanges, next, err := h.exchanges.Exchanges(ctx, who.workspace, filter)
 	if err != nil {
 		return err

@@ -34,15 +34,15 @@ type sessionHandler struct {
 }
 
 func (h sessionHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/sessions", a.as(tenants.ReadSessions, h.listSessions))
+	group.GET("/sessions", a.as(tenants.ReadSessions, withQuery(h.listSessions, "q", "client", "model", "key", "member", "project", "end_user", "show", "label", "score", "starred", "from", "to", "cursor", "limit")))
 	group.GET("/sessions/:id", a.as(tenants.ReadSessions, withID(h.getSession)))
 	group.DELETE("/sessions/:id", a.as(tenants.DeleteSessions, withID(h.deleteSession)))
-	group.POST("/sessions/:id/compact", a.as(tenants.ChangeSessions, h.compact))
-	group.PUT("/sessions/:id/pin", a.as(tenants.ChangeSessions, h.pinSession))
-	group.DELETE("/sessions/:id/pin", a.as(tenants.ChangeSessions, h.unpinSession))
-	group.GET("/sessions/:id/pins", a.as(tenants.ReadSessions, h.listPins))
-	group.POST("/sessions/:id/pins", a.as(tenants.ChangeSessions, h.createPin))
-	group.DELETE("/sessions/:id/pins/:message", a.as(tenants.ChangeSessions, h.deletePin))
+	group.POST("/sessions/:id/compact", a.as(tenants.ChangeSessions, withQuery(h.compact, "lane")))
+	group.PUT("/sessions/:id/pin", a.as(tenants.ChangeSessions, withQuery(h.pinSession)))
+	group.DELETE("/sessions/:id/pin", a.as(tenants.ChangeSessions, withQuery(h.unpinSession)))
+	group.GET("/sessions/:id/pins", a.as(tenants.ReadSessions, withQuery(h.listPins, "lane")))
+	group.POST("/sessions/:id/pins", a.as(tenants.ChangeSessions, withQuery(withBody(h.createPin), "lane")))
+	group.DELETE("/sessions/:id/pins/:message", a.as(tenants.ChangeSessions, withQuery(h.deletePin, "lane")))
 }
 
 type sessionJSON struct {
@@ -118,9 +118,6 @@ func sessionOf(overview session.Overview) sessionJSON {
 }
 
 func (h sessionHandler) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "member", "project", "end_user", "show", "label", "score", "starred", "from", "to", "cursor", "limit"); err != nil {
-		return err
-	}
 	filter, err := session.FilterOf(who.workspace, c.QueryParams())
 	if err != nil {
 		return err
@@ -266,9 +263,6 @@ type pinJSON struct {
 
 // listPins lists the pins of a lane, including those of messages shared with the lane it forked from.
 func (h sessionHandler) listPins(c echo.Context, who caller) error {
-	if err := allowQuery(c, "lane"); err != nil {
-		return err
-	}
 	_, lane, err := h.lane(c, who)
 	if err != nil {
 		return err
@@ -283,14 +277,7 @@ type newPin struct {
 
 // createPin pins the turn of a message: later epochs don't compress it, and the next one restores it if it
 // was compressed.
-func (h sessionHandler) createPin(c echo.Context, who caller) error {
-	if err := allowQuery(c, "lane"); err != nil {
-		return err
-	}
-	asked, err := readJSON[newPin](c)
-	if err != nil {
-		return err
-	}
+func (h sessionHandler) createPin(c echo.Context, who caller, asked newPin) error {
 	ctx := c.Request().Context()
 	detail, lane, err := h.laneText(c, who)
 	if err != nil {
@@ -315,9 +302,6 @@ func (h sessionHandler) createPin(c echo.Context, who caller) error {
 }
 
 func (h sessionHandler) deletePin(c echo.Context, who caller) error {
-	if err := allowQuery(c, "lane"); err != nil {
-		return err
-	}
 	message, err := strconv.Atoi(c.Param("message"))
 	if err != nil {
 		return session.ErrNotFound
@@ -346,9 +330,6 @@ func (h sessionHandler) unpinSession(c echo.Context, who caller) error {
 
 // changeSession makes a change of a whole session that the caller may read, and logs it.
 func (h sessionHandler) changeSession(c echo.Context, who caller, action tenants.Action, change func(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error) error {
-	if err := allowQuery(c); err != nil {
-		return err
-	}
 	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type usageHandler struct {
 }
 
 func (h usageHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/usage", a.as(tenants.ReadMetrics, h.getUsage))
+	group.GET("/usage", a.as(tenants.ReadMetrics, withQuery(h.getUsage, "by", "from", "to", "client", "model", "key", "member")))
 }
 
 const (
@@ -100,9 +100,6 @@ func (h usageHandler) money(ctx context.Context, who caller, filter tenants.Usag
 }
 
 func (h usageHandler) getUsage(c echo.Context, who caller) error {
-	if err := allowQuery(c, "by", "from", "to", "client", "model", "key", "member"); err != nil {
-		return err
-	}
 	by, err := tenants.ParseDimension(cmp.Or(c.QueryParam("by"), string(tenants.ByDay)))
 	if err != nil {
 		return err
@@ -180,9 +177,6 @@ type hitJSON struct {
 
 // search answers with matches in the archive, best first.
 func (h archiveHandler) search(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "session", "tool", "path", "from", "to", "limit"); err != nil {
-		return err
-	}
 	reader, err := h.readers.textReader(c, who)
 	if err != nil {
 		return err

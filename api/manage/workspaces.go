@@ -173,7 +173,7 @@ type operatorHandler struct {
 }
 
 func (h operatorHandler) register(group *echo.Group, a *authorizer) {
-	group.GET("/operator/workspaces", a.operator(h.listOperated))
+	group.GET("/operator/workspaces", a.operator(withQuery(h.listOperated, "q", "limit", "cursor")))
 	group.POST("/operator/workspaces/:id/suspend", a.operator(h.setSuspended(true)))
 	group.POST("/operator/workspaces/:id/resume", a.operator(h.setSuspended(false)))
 }
@@ -191,9 +191,6 @@ func (a *authorizer) operator(handle func(c echo.Context, who caller) error) ech
 // listOperated lists the workspaces of the installation. The cursor is the id of the
 // last workspace of the page before.
 func (h operatorHandler) listOperated(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "limit", "cursor"); err != nil {
-		return err
-	}
 	limit, err := queryLimit(c)
 	if err != nil {
 		return err

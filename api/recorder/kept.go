@@ -65,16 +65,27 @@ type writtenExchange struct {
 	tenants.ExchangeTimes
 }
 
-func (k *kept) written() writtenKept {
-	update := func(of *session.Update) *writtenUpdate {
+// writtenParts is the memory of a writtenKept. It is reused, because its parts are large.
+type writtenParts struct {
+	request, answered writtenUpdate
+	exchange          writtenExchange
+}
+
+var writtenMemory = sync.Pool{New: func() any { return new(writtenParts) }}
+
+// written returns the written form of k, in the memory of parts.
+func (k *kept) written(parts *writtenParts) writtenKept {
+	update := func(of *session.Update, to *writtenUpdate) *writtenUpdate {
 		if of == nil {
 			return nil
 		}
-		return &writtenUpdate{*of, of.Messages, of.Increment}
+		*to = writtenUpdate{*of, of.Messages, of.Increment}
+		return to
 	}
-	written := writtenKept{Request: update(k.Request), Answered: update(k.Answered), Said: k.Said, Held: k.Held}
+	written := writtenKept{Request: update(k.Request, &parts.request), Answered: update(k.Answered, &parts.answered), Said: k.Said, Held: k.Held}
 	if e := k.Exchange; e != nil {
-		written.Exchange = &writtenExchange{e.ID, e.Workspace, e.At, e.Request, e.Answer, e.Prompt, e.Tokens, e.Cost, e.Times}
+		parts.exchange = writtenExchange{e.ID, e.Workspace, e.At, e.Request, e.Answer, e.Prompt, e.Tokens, e.Cost, e.Times}
+		written.Exchange = &parts.exchange
 	}
 	return written
 }
@@ -193,15 +204,17 @@ func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 		defer request.mu.Unlock()
 		k.Request = request.update
 	}
+	parts, _ := writtenMemory.Get().(*writtenParts)
+	written := k.written(parts)
 	var entries []archive.Entry
 	if k.Request != nil {
-		update := *k.Request
-		entries, update.Messages.Entries = update.Messages.Entries, nil
-		k.Request = &update
+		entries, written.Request.Messages.Entries = k.Request.Messages.Entries, nil
 		plain.Grow(entriesSize(entries))
 	}
 	encoder := keptEncoding.NewEncoder(plain)
-	err := encoder.Encode(k.written())
+	err := encoder.Encode(written)
+	*parts = writtenParts{} // so that no workspace's data stays in it
+	writtenMemory.Put(parts)
 	for i := range entries {
 		err = errors.Join(err, encoder.Encode(&entries[i]))
 	}

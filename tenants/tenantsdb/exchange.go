@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -252,19 +254,64 @@ func rowsJSON[T any](tx *gorm.DB, rows []T) ([]byte, error) {
 	if err := statement.Parse(new(T)); err != nil {
 		return nil, err
 	}
-	objects := make([]map[string]any, len(rows))
+	out := []byte{'['}
 	for i := range rows {
-		objects[i] = make(map[string]any, len(statement.Schema.DBNames))
+		row := reflect.ValueOf(&rows[i]).Elem()
+		out = append(out, '{')
 		for _, column := range statement.Schema.DBNames {
-			value, _ := statement.Schema.FieldsByDBName[column].ValueOf(tx.Statement.Context, reflect.ValueOf(&rows[i]).Elem())
-			stored, err := columnJSON(value)
-			if err != nil {
+			start := len(out)
+			var err error
+			if out, err = appendField(tx.Statement.Context, append(append(append(out, '"'), column...), `":`...), statement.Schema.FieldsByDBName[column], row); err != nil {
 				return nil, fmt.Errorf("column %s: %w", column, err)
 			}
-			objects[i][column] = stored
+			if bytes.HasSuffix(out, []byte(":null")) { // an absent column is NULL, too
+				out = out[:start]
+				continue
+			}
+			out = append(out, ',')
+		}
+		out = append(bytes.TrimSuffix(out, []byte{','}), '}', ',')
+		if i == 0 {
+			out = slices.Grow(out, len(out)*len(rows)) // the others are about as long
 		}
 	}
-	return json.Marshal(objects)
+	return append(bytes.TrimSuffix(out, []byte{','}), ']'), nil
+}
+
+// appendField appends a row's value of a column as JSON. It converts the usual kinds in place, because an
+// interface and an encoder for each value took a tenth of a small request's memory.
+func appendField(ctx context.Context, out []byte, field *schema.Field, row reflect.Value) ([]byte, error) {
+	if value := field.ReflectValueOf(ctx, row); field.Serializer == nil {
+		switch value.Kind() {
+		case reflect.Int, reflect.Int64:
+			return strconv.AppendInt(out, value.Int(), 10), nil
+		case reflect.Bool:
+			return strconv.AppendBool(out, value.Bool()), nil
+		case reflect.String:
+			return appendText(out, storable(value.String()))
+		default:
+		}
+	}
+	value, _ := field.ValueOf(ctx, row)
+	stored, err := columnJSON(value)
+	if err != nil {
+		return out, err
+	}
+	if text, is := stored.(string); is {
+		return appendText(out, text)
+	}
+	encoded, err := json.Marshal(stored)
+	return append(out, encoded...), err
+}
+
+// appendText appends a text as JSON.
+func appendText(out []byte, text string) ([]byte, error) {
+	isSpecial := func(r rune) bool { return r < ' ' || r >= 0x7f || r == '"' || r == '\\' }
+	if !strings.ContainsFunc(text, isSpecial) {
+		return append(append(append(out, '"'), text...), '"'), nil
+	}
+	encoded, err := json.Marshal(text)
+	return append(out, encoded...), err
 }
 
 // columnJSON returns a field's value in its JSON form for a column.

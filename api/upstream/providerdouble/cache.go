@@ -1,8 +1,11 @@
 package providerdouble
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -149,4 +152,176 @@ func cumulative(list []position) []int {
 		sums[i] = sum
 	}
 	return sums
+}
+
+// position is a place of a prompt where a cached prefix may end.
+type position struct {
+	sum    [sha256.Size]byte // of everything up to its end
+	tokens int               // o200k, of it alone
+	cache  *cacheMarker
+}
+
+// positions lists a prompt in the order in which it is cached: tools, system,
+// messages.
+func (r *anthropicRequest) positions() []position {
+	var list []position
+	running := sha256.Sum256([]byte(r.modelID))
+	add := func(label string, sum [sha256.Size]byte, tokens int, cache *cacheMarker) {
+		running = chain(running).with(label, sum)
+		list = append(list, position{sum: running, tokens: tokens, cache: cache})
+	}
+	for _, t := range r.tools {
+		add("tool", t.sum, t.tokens, t.cache)
+	}
+	for _, b := range r.system {
+		add("system", b.sum, b.tokens, b.cache)
+	}
+	running = chain(running).with("settings", r.settings())
+	for i, m := range r.messages {
+		overhead := messageTokens
+		for _, b := range m.blocks {
+			cache := b.cache
+			for _, part := range b.inner {
+				if cache == nil {
+					cache = part.cache
+				}
+			}
+			if r.isForgotten(i, b) {
+				continue
+			}
+			add(m.role, b.sum, b.tokens+overhead, cache)
+			overhead = 0
+		}
+	}
+	if r.automatic != nil && len(list) > 0 && list[len(list)-1].cache == nil {
+		list[len(list)-1].cache = r.automatic
+	}
+	return list
+}
+
+// settings is the sum of the members whose change invalidates the cache of the messages.
+func (r *anthropicRequest) settings() [sha256.Size]byte {
+	thinking, _ := objectMembers(r.members["thinking"])
+	output, _ := objectMembers(r.members["output_config"])
+	parts := []json.RawMessage{canonical(r.members["tool_choice"]), thinking["type"], thinking["budget_tokens"], output["effort"]}
+	joined := []byte{}
+	for _, part := range parts {
+		joined = append(append(joined, part...), 0)
+	}
+	return sha256.Sum256(joined)
+}
+
+// positionList builds the positions of a prompt without markers.
+type positionList struct {
+	all     []position
+	running chain
+}
+
+func newPositions(scope string) *positionList {
+	return &positionList{running: sha256.Sum256([]byte(scope))}
+}
+
+func (l *positionList) add(label string, sum [sha256.Size]byte, tokens int) {
+	l.running = l.running.with(label, sum)
+	l.all = append(l.all, position{sum: l.running, tokens: tokens})
+}
+
+// Tariff holds a double's prices for a model, in US dollars for a million tokens.
+type Tariff struct {
+	Input, Output, Read, Write, WriteHour float64
+
+	LongAbove             int // tokens of prompt above which the whole request costs a multiple
+	LongInput, LongOutput float64
+
+	Tiers   map[string]float64 // multiples, by tier of service or speed
+	Regions map[string]float64 // and by region
+	Search  float64            // US dollars for each web search
+}
+
+// Terms are the terms of an answer; empty if its format or model has no word for them.
+type Terms struct {
+	Tier, Speed, Region string
+
+	Searches int    // of the web, by the provider itself
+	Model    string // the model that answered; "" if it is the requested one
+}
+
+// charge returns the cost of an answer, in US dollars.
+func (t Tariff) charge(usage Usage) float64 {
+	input, output := 1.0, 1.0
+	if prompt := usage.Input + usage.CacheRead + usage.CacheWrite; t.LongAbove > 0 && prompt > t.LongAbove {
+		input, output = t.LongInput, t.LongOutput
+	}
+	short := usage.CacheWrite - usage.CacheWrite1h
+	sum := input * (float64(usage.Input)*t.Input + float64(usage.CacheRead)*t.Read + float64(short)*t.Write + float64(usage.CacheWrite1h)*t.WriteHour)
+	sum += output * float64(usage.Output) * t.Output
+	for _, factor := range []float64{t.Tiers[usage.Tier], t.Tiers[usage.Speed], t.Regions[usage.Region]} {
+		sum *= cmp.Or(factor, 1)
+	}
+	return sum/1e6 + float64(usage.Searches)*t.Search
+}
+
+// terms returns the terms of an answer: the requested ones, unless the reply overrides them.
+func terms(format string, body []byte, reply Reply) Terms {
+	asked, _ := document(body)
+	served := reply.Terms
+	tier, _ := asked.text("service_tier")
+	if served.Tier == "" {
+		served.Tier = tier
+	}
+	if isGoogle(format) {
+		return served
+	}
+	if format != Anthropic {
+		if served.Tier == "" || served.Tier == "auto" {
+			served.Tier = "default"
+		}
+		return served
+	}
+	if served.Tier == "" || served.Tier == "auto" || served.Tier == "standard_only" {
+		served.Tier = "standard"
+	}
+	speed, _ := asked.text("speed")
+	served.Speed = cmp.Or(served.Speed, speed, "standard")
+	region, _ := asked.text("inference_geo")
+	served.Region = cmp.Or(served.Region, region, "global")
+	return served
+}
+
+// openaiLife returns how long a body asks OpenAI to keep its prompt; usual by default.
+func openaiLife(body []byte, usual time.Duration) time.Duration {
+	asked, _ := document(body)
+	life := usual
+	if retention, _ := asked.text("prompt_cache_retention"); retention == "24h" {
+		life = 24 * time.Hour
+	}
+	options, _ := objectMembers(asked["prompt_cache_options"])
+	if ttl, _ := options.text("ttl"); ttl != "" {
+		life, _ = time.ParseDuration(ttl)
+	}
+	for _, rest := range strings.Split(string(body), `"prompt_cache_breakpoint":`)[1:] {
+		var breakpoint struct {
+			TTL string `json:"ttl"`
+		}
+		if json.NewDecoder(strings.NewReader(rest)).Decode(&breakpoint) == nil {
+			if own, err := time.ParseDuration(breakpoint.TTL); err == nil {
+				life = max(life, own)
+			}
+		}
+	}
+	return life
+}
+
+// Charge returns the cost of the answer, in US dollars. Tariffs are by the model's id.
+func (r *Recorded) Charge(tariffs map[string]Tariff) float64 {
+	return tariffs[cmp.Or(r.Usage.Model, r.Model)].charge(r.Usage)
+}
+
+// Bill returns the cost of all answers, in US dollars.
+func (d *Double) Bill(tariffs map[string]Tariff) float64 {
+	sum := 0.0
+	for _, request := range d.Requests() {
+		sum += request.Charge(tariffs)
+	}
+	return sum
 }

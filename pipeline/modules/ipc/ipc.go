@@ -44,6 +44,11 @@ func (*Module) Name() string { return Name }
 // Process makes a new projection if there is an occasion for one, enough can be freed, and it is
 // worth its price; otherwise the exchange keeps its projection.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	size := exchange.Size(exchange.Lane.Projection)
+	why := occasionOf(exchange, size)
+	if why == noOccasion && exchange.Request.ReadOnly == "" && exchange.Limits.Limit > 0 && exchange.Class.Kind != client.Compaction {
+		return nil, nil //nolint:nilnil // nothing changes
+	}
 	config, draft := configOf(exchange), exchange.Draft(Name)
 	switch {
 	case exchange.Request.ReadOnly != "":
@@ -59,10 +64,6 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		draft.Restart()
 		skip(draft, "client_compaction")
 		return draft, nil
-	}
-	size := exchange.Size(exchange.Lane.Projection)
-	why := occasionOf(exchange, size)
-	switch {
 	case why == noOccasion:
 		return draft, nil
 	case exchange.Lane.Pinned && exchange.Lane.Order == nil:
