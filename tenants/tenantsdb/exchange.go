@@ -151,11 +151,7 @@ func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID,
 		FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (
 			SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
 			FROM exchanges WHERE workspace_id = ? AND session_id = s.id ORDER BY at DESC, id DESC LIMIT ?) e`
-	texts := make([]string, len(sessions))
-	for i, id := range sessions {
-		texts[i] = id.String()
-	}
-	rows, err := batchdb.Scan[[]exchangeRow](ctx, db.tenant(workspace), statement, "{"+strings.Join(texts, ",")+"}", workspace, most)
+	rows, err := batchdb.Scan[[]exchangeRow](ctx, db.tenant(workspace), statement, uuids(sessions), workspace, most)
 	if err != nil {
 		return nil, fmt.Errorf("newest exchanges of %d sessions: %w", len(sessions), err)
 	}

@@ -54,28 +54,49 @@ func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.Worksp
 	return count, batchdb.Wrapf(err, "count exchanges of workspace %s", workspace)
 }
 
-// maxNames bounds the clients and models returned.
-const maxNames = 100
+const (
+	maxNames = 100 // bounds the clients and models returned
 
-// ExchangeNames returns the clients and models of a workspace's exchanges, in order,
-// at most 100 of each.
+	// maxNamed bounds the exchanges of each API key whose names a reader of some keys gets.
+	maxNamed = 1_000
+)
+
+// ExchangeNames returns the clients and models of the exchanges that the reader may see, in order, at most 100 of
+// each. A reader of some API keys gets those of each key's newest 1000 exchanges.
 func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error) {
 	// Jumps from one name to the next along the index, past all exchanges between them.
-	const statement = `WITH RECURSIVE names (name, place) AS (
-			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
-			UNION ALL SELECT (SELECT e.%[1]s FROM exchanges e WHERE e.workspace_id = ? AND e.%[1]s > n.name
+	const ofAll = `WITH RECURSIVE names (name, place) AS (
+			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = @workspace AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
+			UNION ALL SELECT (SELECT e.%[1]s FROM exchanges e WHERE e.workspace_id = @workspace AND e.%[1]s > n.name
 				ORDER BY e.%[1]s LIMIT 1), n.place + 1
-			FROM names n WHERE n.name IS NOT NULL AND n.place < ?)
+			FROM names n WHERE n.name IS NOT NULL AND n.place < @most)
 		SELECT name FROM names WHERE name IS NOT NULL ORDER BY place`
+	const ofSome = `SELECT DISTINCT e.%[1]s AS name FROM unnest(CAST(@keys AS uuid[])) AS k (id) CROSS JOIN LATERAL (
+			SELECT %[1]s FROM exchanges WHERE workspace_id = @workspace AND api_key_id = k.id ORDER BY at DESC LIMIT @newest) e
+		WHERE e.%[1]s > '' ORDER BY name LIMIT @most`
+	seen := tenants.VisibleIn(ctx)
+	statement, values := ofAll, map[string]any{"workspace": workspace, "most": maxNames}
+	if !seen.All {
+		statement, values["keys"], values["newest"] = ofSome, uuids(seen.Keys), maxNamed
+	}
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		for column, names := range map[string]*[]string{"client": &clients, "model": &models} {
-			if err := tx.Raw(fmt.Sprintf(statement, column), workspace, workspace, maxNames).Scan(names).Error; err != nil {
+			if err := tx.Raw(fmt.Sprintf(statement, column), values).Scan(names).Error; err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	return clients, models, batchdb.Wrapf(err, "names in exchanges of workspace %s", workspace)
+}
+
+// uuids returns ids as PostgreSQL's text of an array.
+func uuids(ids []uuid.UUID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return "{" + strings.Join(texts, ",") + "}"
 }
 
 // listing reads a page of exchanges: it scans the index that suits its filter, newest first, and checks each

@@ -260,7 +260,7 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 	nameless := b.exchange(now())
 	nameless.Request.Client, nameless.Request.Model = "", string(slices.Repeat([]byte("m"), 5000))
 	b.record(t, b.workspace, nameless)
-	clients, models, err := b.Exchanges.ExchangeNames(t.Context(), b.workspace)
+	clients, models, err := b.Exchanges.ExchangeNames(tenants.OwnWork(t.Context()), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}

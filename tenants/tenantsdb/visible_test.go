@@ -62,6 +62,10 @@ func TestContextWithoutADecisionSeesNothing(t *testing.T) {
 			return len(found), err
 		},
 		"count": func(ctx context.Context) (int, error) { return b.Exchanges.CountExchanges(ctx, b.workspace, 100) },
+		"names": func(ctx context.Context) (int, error) {
+			clients, models, err := b.Exchanges.ExchangeNames(ctx, b.workspace)
+			return len(clients) + len(models), err
+		},
 		"answered again": func(ctx context.Context) (int, error) {
 			found, err := b.Exchanges.AnsweredAgain(ctx, b.workspace, since)
 			return int(found), err
