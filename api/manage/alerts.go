@@ -24,7 +24,7 @@ type alertHandler struct {
 
 func (h alertHandler) register(group *echo.Group, a *authorizer) {
 	group.GET("/alerts", a.as(tenants.ManageSettings, withQuery(h.getAlerts)))
-	group.PUT("/alerts", a.as(tenants.ManageSettings, withBody(h.putAlerts)))
+	group.PUT("/alerts", a.as(tenants.ManageSettings, withQuery(withBody(h.putAlerts))))
 	group.GET("/alerts/deliveries", a.as(tenants.ManageSettings, withQuery(h.listDeliveries)))
 }
 

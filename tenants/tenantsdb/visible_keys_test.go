@@ -86,7 +86,7 @@ func TestReaderOfSomeKeysSeesNothingOfOthers(t *testing.T) {
 	record(own, "codex", "sonnet", 0)
 	alone := b.read(tenants.OwnWork(t.Context()), t, filter)
 	other, _ := b.addKey(t, b.workspace)
-	record(other, "claude-code", "opus", -time.Hour) // a later answer would clear the rejection
+	record(other, "claude-code", "opus", 30*time.Second) // no answer after a rejection, which would clear it
 	someone := tenants.WithVisible(t.Context(), tenants.Visible{Keys: []uuid.UUID{own.ID}})
 	nobody := tenants.WithVisible(t.Context(), tenants.Visible{})
 	for _, when := range []string{"not folded", "folded"} {

@@ -293,7 +293,7 @@ func (r row) saved() string {
 func (r row) savedWords() string {
 	switch saved := r.Sums.Saved(); {
 	case saved > 0:
-		return components.Share(saved, r.Sums.Sendable()) + " saved"
+		return components.Share(saved, r.Sums.Sendable()) + " not sent"
 	case saved < 0:
 		return components.Share(-saved, r.Sums.Sendable()) + " more sent"
 	}
