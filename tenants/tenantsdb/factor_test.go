@@ -104,7 +104,7 @@ func TestRecoveryCodesStayWithTheLastFactor(t *testing.T) {
 			if err := removals[i](); err != nil {
 				t.Fatal(err)
 			}
-			if factors, err := b.Factors.FactorsOf(t.Context(), b.user.ID); err != nil || int(factors.Left) != left || factors.AreOn() != (i == 0) {
+			if factors, err := b.Factors.FactorsOf(t.Context(), b.user.ID); err != nil || factors.Left != left || factors.AreOn() != (i == 0) {
 				t.Errorf("%s: after %d removals %+v (%v)", name, i+1, factors, err)
 			}
 		}
