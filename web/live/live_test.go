@@ -44,10 +44,11 @@ func setup(t *testing.T) *bundle {
 	}).Every(5 * time.Millisecond)
 	e := echo.New()
 	e.GET("/live/:workspace", func(c echo.Context) error {
+		visible := tenants.Visible{All: true}
 		if apiKey := c.QueryParam("key"); apiKey != "" {
-			visible := tenants.Visible{Keys: []uuid.UUID{uuid.MustParse(apiKey)}}
-			c.SetRequest(c.Request().WithContext(tenants.WithVisible(c.Request().Context(), visible)))
+			visible = tenants.Visible{Keys: []uuid.UUID{uuid.MustParse(apiKey)}}
 		}
+		c.SetRequest(c.Request().WithContext(tenants.WithVisible(c.Request().Context(), visible)))
 		return handler.Stream(c, tenants.Principal{Workspace: tenants.Workspace{ID: tenants.WorkspaceID(uuid.MustParse(c.Param("workspace")))}})
 	})
 	server := httptest.NewServer(e)
