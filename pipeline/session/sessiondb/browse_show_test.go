@@ -152,6 +152,16 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 			t.Errorf("%q is not read along %s:\n%s", narrowed, index, plan.String())
 		}
 	}
+	// Conditions on other columns are checked in the index.
+	for narrowed, checked := range map[string]string{"AND model = 'model-2' AND single": "single = true", "AND started_at < now() - interval '60 days'": "started_at <"} {
+		var plan string
+		if err := owner.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) SELECT 1 FROM sessions WHERE workspace_id = '%s' %s LIMIT 1000", f.scope.Workspace, narrowed)).Scan(&plan); err != nil {
+			t.Fatal(err)
+		}
+		if _, condition, _ := strings.Cut(plan, `"Index Cond": "`); !strings.Contains(strings.SplitN(condition, "\n", 2)[0], checked) {
+			t.Errorf("%q is not checked in an index:\n%s", narrowed, plan)
+		}
+	}
 	filter, began := session.Filter{Limit: 25}, time.Now()
 	for range 5 {
 		page, err := f.store.Browser().Sessions(tenants.OwnWork(t.Context()), f.scope.Workspace, filter)
