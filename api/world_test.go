@@ -173,7 +173,7 @@ func TestLateProviderIsToldAndCharged(t *testing.T) {
 	p.store.limit(tenants.Limits{Quota: tenants.Quota{MonthMicroUSD: 1_000_000}})
 	p.store.mu.Lock()
 	for i := range p.store.keys {
-		p.store.keys[i].Wait = 100 * time.Millisecond
+		p.store.keys[i].Wait = time.Second // long enough to send the request on a loaded machine
 	}
 	p.store.mu.Unlock()
 	got := p.send(http.MethodPost, messagesPath, askClaude)

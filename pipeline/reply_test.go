@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -28,7 +29,8 @@ func (r *replying) Answer(ctx context.Context, exchange *View) (draft *Draft, er
 }
 
 // An exchange that a module answers goes through no module; one whose answer fails in whatever
-// way goes on to the provider, with the reason in its report.
+// way goes on to the provider, with the reason in its report. The clock is the bubble's, so that only a module
+// that waits for its deadline reaches it.
 func TestFailedReplyGoesOnToTheProvider(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -50,16 +52,18 @@ func TestFailedReplyGoesOnToTheProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			module := &replying{name: "one", reply: test.reply}
-			exchange := &Exchange{View: View{Config: Config{Modules: []string{"unknown", "one"}}}}
-			NewChain(module).WithDeadline(time.Millisecond).Process(t.Context(), exchange)
-			report := exchange.Report
-			if (exchange.Reply != nil) != test.answered || (report.Answered != "") != test.answered || (module.ran == 0) != test.answered {
-				t.Errorf("reply %v, module ran %d times, report %+v", exchange.Reply, module.ran, report)
-			}
-			if len(report.Events) != test.events || test.events > 0 && (report.Events[0].Type != "failed" || report.Events[0].FellBackTo != "provider") {
-				t.Errorf("events %+v", report.Events)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				module := &replying{name: "one", reply: test.reply}
+				exchange := &Exchange{View: View{Config: Config{Modules: []string{"unknown", "one"}}}}
+				NewChain(module).WithDeadline(time.Millisecond).Process(t.Context(), exchange)
+				report := exchange.Report
+				if (exchange.Reply != nil) != test.answered || (report.Answered != "") != test.answered || (module.ran == 0) != test.answered {
+					t.Errorf("reply %v, module ran %d times, report %+v", exchange.Reply, module.ran, report)
+				}
+				if len(report.Events) != test.events || test.events > 0 && (report.Events[0].Type != "failed" || report.Events[0].FellBackTo != "provider") {
+					t.Errorf("events %+v", report.Events)
+				}
+			})
 		})
 	}
 }

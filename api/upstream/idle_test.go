@@ -199,7 +199,7 @@ func TestWaitOfATargetEndsWithItsOwnError(t *testing.T) {
 	}
 	var begun atomic.Bool
 	_, err := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages", Body: []byte("{}"), Begun: &begun},
-		Target{Provider: tenants.ProviderAnthropic, BaseURL: silent.URL, Wait: 100 * time.Millisecond})
+		Target{Provider: tenants.ProviderAnthropic, BaseURL: silent.URL, Wait: time.Second})
 	if !errors.Is(err, ErrLate) {
 		t.Errorf("too late: %v", err)
 	}

@@ -50,8 +50,11 @@ func TestSilenceOfAProviderIsTraced(t *testing.T) {
 	down.Close()
 	client := New(true)
 	t.Cleanup(client.Close)
-	for url, want := range map[string]string{silent.URL: spans.Timeout, down.URL: spans.Other} {
-		span, err := sendTraced(t, client, Request{Method: http.MethodGet, Path: "/v1/models"}, Target{BaseURL: url, Key: "sk-secret", Wait: 50 * time.Millisecond})
+	for want, target := range map[string]Target{
+		spans.Timeout: {BaseURL: silent.URL, Key: "sk-secret", Wait: 50 * time.Millisecond},
+		spans.Other:   {BaseURL: down.URL, Key: "sk-secret"},
+	} {
+		span, err := sendTraced(t, client, Request{Method: http.MethodGet, Path: "/v1/models"}, target)
 		if !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrLate) || kindOf(span) != want || span.Status().Code != codes.Error || span.Status().Description != "" {
 			t.Errorf("%v: %q, status %v, want %q", err, kindOf(span), span.Status(), want)
 		}
