@@ -86,7 +86,8 @@ func countFound(tx *gorm.DB, look look, filter session.Filter) *gorm.DB {
 	found := look.from.Select("*, true AS fits")
 	if look.bounded {
 		looked = "count(*)"
-		found = look.from.Select("*, "+fits+" AS fits", fitting(filter)...)
+		// LIMIT has the database match each session once and not for each count.
+		found = look.from.Select("*, "+fits+" AS fits", fitting(filter)...).Limit(mostLooked)
 	}
 	return tx.Table("(?) AS found", found).Select(strings.Join([]string{
 		"count(*) FILTER (WHERE fits) AS everything", counted(session.ShowCompressed, "compressed"),
