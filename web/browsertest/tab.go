@@ -28,33 +28,52 @@ func (p *Tab) Back() {
 }
 
 // Do runs steps one after the other, each on a whole page. A step that fails or takes longer than patience
-// fails the test. If the page replaces a step's element meanwhile, the step looks it up again.
+// fails the test.
 func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	for i, step := range steps {
 		p.Until(whole)
-		p.again(fmt.Sprintf("step %d", i+1), replaced, func(ctx context.Context) error { return chromedp.Do(ctx, step) })
+		p.step(fmt.Sprintf("step %d", i+1), step)
 	}
 }
 
-// See waits until a matching element is visible.
-func (p *Tab) See(selector string) {
+func (p *Tab) step(what string, step chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Query(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
-		p.fail("looking for "+selector, err)
+	if err := chromedp.Do(ctx, step); err != nil {
+		p.fail(what, err)
 	}
-	p.Until(whole)
 }
 
-// Click clicks the first matching element.
+// See waits until a matching element is visible on a whole page. Chromium's nodes as chromedp keeps them may
+// lag behind the page for good, so the page itself is asked.
+func (p *Tab) See(selector string) {
+	p.t.Helper()
+	p.Until(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility({visibilityProperty: true})`, selector))
+}
+
+// Click clicks the center of the first matching element, or of its first line.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
+	var at []float64
+	for len(at) == 0 { // the page may replace it once it was seen
+		p.See(selector)
+		at = Evaluate[[]float64](p, fmt.Sprintf(`(found => {
+			found?.scrollIntoViewIfNeeded();
+			return [...found?.getClientRects() ?? []].filter(box => box.width > 0 && box.height > 0)
+				.flatMap(box => [box.x + box.width / 2, box.y + box.height / 2]);
+		})(document.querySelector(%q))`, selector))
+	}
+	p.Do(chromedp.MouseClickXY(at[0], at[1]))
+}
+
+// Type types into the first matching field.
+func (p *Tab) Type(selector, text string) {
+	p.t.Helper()
 	p.See(selector)
-	p.again("clicking "+selector, replaced, func(ctx context.Context) error {
-		return chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector)))
-	})
+	p.act(fmt.Sprintf(`document.querySelector(%q)`, selector), `found.focus()`)
+	p.Do(chromedp.KeyEvent(text))
 }
 
 // Press presses the button with a text on the page or in its dialog.

@@ -35,13 +35,10 @@ const (
 	still = `(!window.pageIs || window.pageIs.still())`
 )
 
-// Chromium's errors for a page, and for an element, that has been replaced since.
-var (
-	left = []string{
-		"Inspected target navigated or closed", "Cannot find context with specified id", "Execution context was destroyed", "Promise was collected",
-	}
-	replaced = []string{"Could not find node with given id", "Node is detached from document", "Node does not have a layout object"}
-)
+// left are Chromium's errors for a page that has been replaced since.
+var left = []string{
+	"Inspected target navigated or closed", "Cannot find context with specified id", "Execution context was destroyed", "Promise was collected",
+}
 
 // At is true once the page at a path with its query has loaded.
 func At(path string) string {
@@ -53,25 +50,16 @@ func At(path string) string {
 func (p *Tab) Until(expression string) {
 	p.t.Helper()
 	tried := `(() => { try { return Boolean(` + whole + ` && (` + expression + `)); } catch { return false; } })()`
-	p.again("waiting for "+expression, left, func(ctx context.Context) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](tried, chromedp.WithPollingInterval(between), chromedp.WithPollingTimeout(0))) // patience limits it
-		return err
-	})
-}
-
-// again repeats an action while Chromium reports that its target has been replaced. Any other error fails the
-// test.
-func (p *Tab) again(what string, gone []string, do func(context.Context) error) {
-	p.t.Helper()
+	wanted := chromedp.Poll[bool](tried, chromedp.WithPollingInterval(between), chromedp.WithPollingTimeout(0)) // patience limits it
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	for {
-		err := do(ctx)
+		_, err := chromedp.Run(ctx, wanted)
 		if err == nil {
 			return
 		}
-		if !slices.ContainsFunc(gone, func(said string) bool { return strings.Contains(err.Error(), said) }) {
-			p.fail(what, err)
+		if !slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }) {
+			p.fail("waiting for "+expression, err)
 		}
 	}
 }

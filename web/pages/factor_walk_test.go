@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -21,8 +19,9 @@ func TestPersonWalksWithAnApp(t *testing.T) {
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light"})
 	logIn := func() {
 		tab.Go("/login")
-		tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
-			chromedp.Click(`form[action="/login"] button[type="submit"]`))
+		tab.Type("#field-email", "northbeam@example.com")
+		tab.Type("#field-password", webtest.Password)
+		tab.Click(`form[action="/login"] button[type="submit"]`)
 	}
 	logOut := func() {
 		tab.Go("/overview")

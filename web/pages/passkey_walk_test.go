@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -22,8 +20,9 @@ func TestPersonWalksWithAPasskey(t *testing.T) {
 	device := tab.Plug()
 
 	tab.Go("/login")
-	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
-		chromedp.Click(`form[action="/login"] button[type="submit"]`))
+	tab.Type("#field-email", "northbeam@example.com")
+	tab.Type("#field-password", webtest.Password)
+	tab.Click(`form[action="/login"] button[type="submit"]`)
 	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account")
 	tab.Click(`#passkeys a[href="/account/passkeys"]`)
@@ -90,7 +89,9 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.Local, Theme: "dark"})
 	tab.Plug()
 	tab.Go("/login")
-	tab.Do(chromedp.SendKeys("#field-email", person.Email), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`form[action="/login"] button[type="submit"]`))
+	tab.Type("#field-email", person.Email)
+	tab.Type("#field-password", webtest.Password)
+	tab.Click(`form[action="/login"] button[type="submit"]`)
 	tab.Until(browsertest.At("/overview"))
 	tab.Go("/account/passkeys")
 	tab.Fill("name", "Phone")
@@ -123,7 +124,9 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 	tab.Press("Remove")
 	tab.Until(browsertest.At("/account/passkeys?done=removed") + ` && document.querySelector('[data-testid="count"]').textContent === '0'`)
 	logOut(tab)
-	tab.Do(chromedp.SendKeys("#field-email", person.Email), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`form[action="/login"] button[type="submit"]`))
+	tab.Type("#field-email", person.Email)
+	tab.Type("#field-password", webtest.Password)
+	tab.Click(`form[action="/login"] button[type="submit"]`)
 	tab.Until(browsertest.At("/overview"))
 }
 
@@ -162,7 +165,8 @@ func logOut(tab *browsertest.Tab) {
 
 // password types the password of someone with a second factor.
 func password(tab *browsertest.Tab) {
-	tab.Do(chromedp.SendKeys("#field-email", "northbeam@example.com"), chromedp.SendKeys("#field-password", webtest.Password),
-		chromedp.Click(`form[action="/login"] button[type="submit"]`))
+	tab.Type("#field-email", "northbeam@example.com")
+	tab.Type("#field-password", webtest.Password)
+	tab.Click(`form[action="/login"] button[type="submit"]`)
 	tab.Until(browsertest.At("/login/code") + ` && document.querySelector('form[data-passkey="get"]') !== null`)
 }

@@ -173,7 +173,7 @@ func TestSessionIsSearchedInItsArchive(t *testing.T) {
 
 	// A hit of the search over all sessions opens at its message, in one click.
 	tab.Go("/sessions?q=" + url.QueryEscape(word))
-	tab.Do(chromedp.Click(`[data-testid="hits"] a`))
+	tab.Click(`[data-testid="hits"] a`)
 	tab.Until(marked)
 }
 

@@ -3,7 +3,6 @@ package pages_test
 import (
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/oauth2-proxy/mockoidc"
 
 	"palimpsest/pipeline/fulltest"
@@ -52,7 +51,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	stranger.Go("/login?next=%2Fsessions")
 	stranger.Click(`a[href^="/login/sign-on"]`)
 	stranger.Until(browsertest.At("/login/sign-on?next=%2Fsessions"))
-	stranger.Do(chromedp.SendKeys("#field-email", "mira@nobody.example"))
+	stranger.Type("#field-email", "mira@nobody.example")
 	stranger.Press("Continue")
 	stranger.Until(`document.querySelector('[data-testid="error-form"]') !== null`)
 	stranger.CheckLooks("sign-on unknown")
@@ -81,7 +80,7 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	again := browser.Open(t, browsertest.View{URL: product.Local})
 	provider.QueueUser(&mockoidc.MockUser{Subject: "7", Email: "mira@corp.example", EmailVerified: true})
 	again.Go("/login/sign-on")
-	again.Do(chromedp.SendKeys("#field-email", "mira@corp.example"))
+	again.Type("#field-email", "mira@corp.example")
 	again.Press("Continue")
 	again.Until(`document.querySelector('[data-testid="go"]') !== null`)
 	again.Click(`[data-testid="go"]`)

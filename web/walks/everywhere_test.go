@@ -163,7 +163,7 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	click := func(selector string) { steps++; tab.Click(selector) }
 	fill := func(selector, text string) {
 		steps++
-		tab.Do(chromedp.SendKeys(chromedp.CSS(selector), text))
+		tab.Type(selector, text)
 	}
 	done := func(n int) string {
 		return fmt.Sprintf(`(document.querySelector('#steps') || {dataset: {}}).dataset.done === '%d'`, n)
@@ -212,7 +212,7 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	tab.Until(browsertest.At("/keys") + ` && document.querySelector('dialog[open]') === null`)
 	tab.Click(`.head a[href="/keys/new"]`)
 	tab.Until(opened)
-	tab.Do(chromedp.SendKeys("#field-name", "cursor"))
+	tab.Type("#field-name", "cursor")
 	tab.Click(`dialog button[type="submit"]`)
 	tab.Until(`document.querySelector('dialog:modal #key-use .live')?.textContent === 'Listening for the first request with cursor'`)
 	tab.Until(streaming)

@@ -18,14 +18,17 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	product := webtest.Start(t)
 	double := webtest.Provider(t, window)
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light"})
-	submit := chromedp.Click(`main button[type="submit"]`)
+	const submit = `main button[type="submit"]`
 
 	tab.Go("/signup")
-	tab.Do(chromedp.SendKeys("#field-email", "mira@example.com"), chromedp.SendKeys("#field-password", "short"),
-		chromedp.SendKeys("#field-workspace", "northbeam"), submit)
+	tab.Type("#field-email", "mira@example.com")
+	tab.Type("#field-password", "short")
+	tab.Type("#field-workspace", "northbeam")
+	tab.Click(submit)
 	tab.Until(`document.querySelector('[data-testid="error-password"]') !== null && document.activeElement.name === 'password'`)
 	tab.Check("sign up refused")
-	tab.Do(chromedp.SendKeys("#field-password", webtest.Password), submit)
+	tab.Type("#field-password", webtest.Password)
+	tab.Click(submit)
 	tab.Until(browsertest.At("/overview"))
 
 	// A navigation swaps the page; the document stays.
@@ -34,8 +37,10 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(browsertest.At("/providers") + ` && document.title.startsWith('Providers') && document.activeElement.matches('h1')`)
 	tab.Click(`.head a[href="/providers/new"]`)
 	tab.Until(opened)
-	tab.Do(chromedp.SendKeys("#field-name", "anthropic-prod"), chromedp.SendKeys("#field-key", webtest.ProviderKey),
-		chromedp.SendKeys("#field-base_url", double.URL), chromedp.Click(`dialog button[type="submit"]`))
+	tab.Type("#field-name", "anthropic-prod")
+	tab.Type("#field-key", webtest.ProviderKey)
+	tab.Type("#field-base_url", double.URL)
+	tab.Click(`dialog button[type="submit"]`)
 	tab.Until(`location.search.startsWith('?added=') && document.querySelector('dialog[open]') === null`)
 	tab.Click(`form[action$="/test"] button`)
 	tab.Until(`(document.querySelector('[data-testid="outcome"]') || {textContent: ''}).textContent.includes('The key works')`)
@@ -44,7 +49,8 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(browsertest.At("/keys"))
 	tab.Click(`.head a[href="/keys/new"]`)
 	tab.Until(opened)
-	tab.Do(chromedp.SendKeys("#field-name", "laptop"), chromedp.Click(`dialog button[type="submit"]`))
+	tab.Type("#field-name", "laptop")
+	tab.Click(`dialog button[type="submit"]`)
 	tab.Until(`document.querySelector('dialog:modal [data-testid="secret"]') !== null`)
 	secret := tab.Text(`[data-testid="secret"]`)
 	if !strings.HasPrefix(secret, "plm_") {
@@ -73,7 +79,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 
 	tab.Click(`.nav a[href="/sessions"]`)
 	tab.Until(browsertest.At("/sessions") + ` && document.querySelector('.sessions a.ttl') !== null`)
-	tab.Do(chromedp.SendKeys("#find", "nothing is called this"))
+	tab.Type("#find", "nothing is called this")
 	tab.Until(`document.querySelector('#list [data-testid="empty"]') !== null && location.search.includes('nothing')`)
 	tab.Set("#find", "step")
 	tab.Until(`document.querySelector('#list .sessions a.ttl') !== null`)

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -23,13 +21,17 @@ func TestInvitedPersonJoinsChangesAndGoes(t *testing.T) {
 
 	hers.Go("/members/invite")
 	hers.Until(opened)
-	hers.Do(chromedp.SendKeys("#field-email", "finn@example.com"), chromedp.SetValue("#field-role", "admin"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Type("#field-email", "finn@example.com")
+	hers.Set("#field-role", "admin")
+	hers.Click(`dialog button[type="submit"]`)
 	hers.Until(`document.querySelector('dialog:modal #link-0') !== null`)
 	hers.Check("invited")
 	link := strings.TrimPrefix(hers.Text("#link-0"), webtest.PublicURL)
 
 	his.Go(link)
-	his.Do(chromedp.SendKeys("#field-password", webtest.Password), chromedp.SendKeys("#field-workspace", "Finn's"), chromedp.Click(`main form.g button[type="submit"]`))
+	his.Type("#field-password", webtest.Password)
+	his.Type("#field-workspace", "Finn's")
+	his.Click(`main form.g button[type="submit"]`)
 	his.Until(browsertest.At("/overview") + ` && document.querySelector('.wsw b').textContent === 'northbeam'`)
 	// On a phone the workspaces are behind More.
 	his.Click(`.tabbar a[href="/more"]`)
@@ -44,17 +46,21 @@ func TestInvitedPersonJoinsChangesAndGoes(t *testing.T) {
 	hers.Until(browsertest.At("/members") + ` && document.querySelector('dialog[open]') === null`)
 	hers.Click(`[data-testid="members"] a[href$="/role"]`)
 	hers.Until(opened)
-	hers.Do(chromedp.SetValue("#field-role", "viewer"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Set("#field-role", "viewer")
+	hers.Click(`dialog button[type="submit"]`)
 	hers.Until(browsertest.At("/members?done=role"))
 	his.Go("/members")
 	his.Until(`document.querySelector('[data-testid="problem"]') !== null && document.querySelector('.wsw small').textContent === 'viewer'`)
 
 	hers.Click(`[data-testid="members"] a[href$="/remove"]`)
 	hers.Until(opened)
-	hers.Do(chromedp.SendKeys("#field-confirm", "finn@example.com"), chromedp.Click(`dialog button[type="submit"]`))
+	hers.Type("#field-confirm", "finn@example.com")
+	hers.Click(`dialog button[type="submit"]`)
 	hers.Until(browsertest.At("/members?done=removed"))
 	his.Click(`.tabbar a[href="/sessions"]`)
 	his.Until(`location.pathname === '/login' && document.querySelector('#field-password') !== null`)
-	his.Do(chromedp.SendKeys("#field-email", "finn@example.com"), chromedp.SendKeys("#field-password", webtest.Password), chromedp.Click(`main button[type="submit"]`))
+	his.Type("#field-email", "finn@example.com")
+	his.Type("#field-password", webtest.Password)
+	his.Click(`main button[type="submit"]`)
 	his.Until(`document.readyState === 'complete' && (document.querySelector('.wsw b') || {}).textContent === "Finn's"`)
 }

@@ -36,7 +36,7 @@ func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
 	}
 	tab.Check("opened with the keyboard")
 	tab.Go("/requests")
-	tab.Do(chromedp.SendKeys("#field-id", "jko"))
+	tab.Type("#field-id", "jko")
 	tab.Until(`document.activeElement.value === 'jko'`)
 }
 
