@@ -31,23 +31,21 @@ func (p *Tab) Back() {
 // fails the test.
 func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	for i, step := range steps {
+	do := func(i int) error {
+		ctx, cancel := context.WithTimeout(p.ctx, patience)
+		defer cancel()
+		return chromedp.Do(ctx, steps[i])
+	}
+	for i := range steps {
 		p.Until(whole)
-		p.step(fmt.Sprintf("step %d", i+1), step)
+		if err := do(i); err != nil {
+			p.fail(fmt.Sprintf("step %d", i+1), err)
+		}
 	}
 }
 
-func (p *Tab) step(what string, step chromedp.Action[chromedp.Void]) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	if err := chromedp.Do(ctx, step); err != nil {
-		p.fail(what, err)
-	}
-}
-
-// See waits until a matching element is visible on a whole page. Chromium's nodes as chromedp keeps them may
-// lag behind the page for good, so the page itself is asked.
+// See waits until a matching element is visible on a whole page. It asks the page, since chromedp's copy of the
+// nodes may stay outdated.
 func (p *Tab) See(selector string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility({visibilityProperty: true})`, selector))
