@@ -44,8 +44,7 @@ func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// See waits until a matching element is visible on a whole page. It asks the page, since chromedp's copy of the
-// nodes may stay outdated.
+// See waits until the first matching element is visible on a whole page. The content of closed details isn't.
 func (p *Tab) See(selector string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility({visibilityProperty: true})`, selector))

@@ -71,12 +71,13 @@ func TestSessionIsStarredAndCommentedOn(t *testing.T) {
 	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		message := newestMessage(tab, address)
-		tab.Go(address + "?m=" + message)
+		tab.Go(address)
 		if browsertest.Evaluate[bool](tab, `document.querySelector('#comments').open`) {
 			t.Errorf("%d px wide: the comments are not folded", width)
 		}
 		tab.Click(`.head [data-testid="star"]`)
 		tab.Until(`document.querySelector('.head [data-testid="star"]').getAttribute('aria-pressed') === 'true'`)
+		tab.Go(address + "?m=" + message)
 		tab.Click(`#pane [data-testid="comment-here"]`)
 		tab.Until(`document.querySelector('#comments').open && document.activeElement.name === 'text'`)
 		tab.Fill("text", "<i>Here</i> it began.")

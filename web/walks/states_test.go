@@ -54,7 +54,7 @@ func TestPagesThatCannotBeShownWholeLookRight(t *testing.T) {
 	}
 	look(tab, http.StatusOK, "failed overview", "/overview", `[data-testid="failed"]`)
 	tab.Until(`getComputedStyle(document.querySelector('.live .dot')).animationName === 'none'`) // it doesn't look up to date
-	look(tab, http.StatusOK, "failed pipeline", "/pipeline", `[data-testid="failed"]`)
+	look(tab, http.StatusOK, "failed pipeline", "/pipeline", `[data-testid="preview-failed"]`)
 	if _, err := product.Database.Owner(t).Exec(t.Context(), "ALTER TABLE patterns RENAME TO gone_patterns"); err != nil {
 		t.Fatal(err)
 	}
