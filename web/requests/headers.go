@@ -86,7 +86,7 @@ func words(name, value string) string {
 		"Tokens-Before":  "The prompt as the client sent it, in tokens of the model, estimated.",
 		"Tokens-After":   "The prompt as sent to the provider, estimated.",
 		"Tokens-Saved":   "The difference. Negative if modules added more than they removed.",
-		"Levels":         "Turns at each level in the prompt: L0 verbatim, L1 tool results cut, L2 first sentences, L3 one line for a block.",
+		"Levels":         "Turns at each level in the prompt: L0 verbatim, L1 tool results cut, L2 first sentences, L3 outline of requests.",
 		"Archived":       "Messages shortened by a compaction in this request. Their originals were stored before it was sent.",
 		"Injected":       "Items that modules added to the prompt: restored by the bridge, recalled, patterns.",
 		"Answered-From":  "The provider was not asked, because the client’s request for a summary was answered from Palimpsest’s compaction of the same history.",
