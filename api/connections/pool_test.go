@@ -154,18 +154,23 @@ func (s *served) hold(count int, key, account string) []*client {
 	for i := range all {
 		all[i] = s.dial()
 		all[i].send("/hold", key, account)
-		<-s.holding
+		select {
+		case <-s.holding:
+		case <-time.After(time.Minute):
+			s.t.Fatalf("request %d of %s is not let in", i, key)
+		}
 	}
 	return all
 }
 
-// open returns which of some connections still answer.
-func open(clients []*client, key, account string) (indexes []int) {
+// open returns which of some connections still answer, once they are idle again.
+func (s *served) open(clients []*client, key, account string) (indexes []int) {
 	for i, c := range clients {
 		if status, _ := c.ask(key, account); status == http.StatusOK {
 			indexes = append(indexes, i)
 		}
 	}
+	s.settle()
 	return indexes
 }
 
@@ -175,11 +180,11 @@ func TestKeysAndAccountsHaveSoManyConnections(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Limits{PerKey: 3, PerAccount: 5})
 	first := s.idle(4, "a", "ann")
-	if got := open(first, "a", "ann"); !slices.Equal(got, []int{1, 2, 3}) {
+	if got := s.open(first, "a", "ann"); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("of four connections of a key %v are open", got)
 	}
 	held := s.hold(3, "b", "ann") // 6 of ann: the oldest of key a is closed
-	if got := open(first[1:], "a", "ann"); !slices.Equal(got, []int{1, 2}) {
+	if got := s.open(first[1:], "a", "ann"); !slices.Equal(got, []int{1, 2}) {
 		t.Errorf("beside three of another key of the account %v are open", got)
 	}
 	status, said := s.dial().ask("b", "ann")
@@ -187,14 +192,14 @@ func TestKeysAndAccountsHaveSoManyConnections(t *testing.T) {
 		t.Errorf("one more of a key whose connections are all in use: %d %s", status, said)
 	}
 	more := s.hold(2, "c", "ann")
-	if got := open(first, "a", "ann"); len(got) != 0 {
+	if got := s.open(first, "a", "ann"); len(got) != 0 {
 		t.Errorf("%v are open beside five that are in use", got)
 	}
 	status, said = s.dial().ask("d", "ann")
 	if status != http.StatusTooManyRequests || !strings.Contains(said, "The account that owns this workspace has 5 connections") {
 		t.Errorf("one more of the account: %d %s", status, said)
 	}
-	if got := open(s.idle(3, "e", "eve"), "e", "eve"); len(got) != 3 {
+	if got := s.open(s.idle(3, "e", "eve"), "e", "eve"); len(got) != 3 {
 		t.Errorf("%v of another account are open", got)
 	}
 	s.release()
@@ -214,10 +219,10 @@ func TestIdleConnectionsAreClosedWhereDescriptorsRunLow(t *testing.T) {
 	strangers := []*client{s.dial(), s.dial(), s.dial()}
 	held := s.hold(3, "h", "held")  // 6
 	flood := s.idle(10, "f", "flo") // all but the first fit
-	if got := open(flood, "f", "flo"); !slices.Contains(got, 9) || slices.Contains(got, 0) || len(got) < 7 {
+	if got := s.open(flood, "f", "flo"); !slices.Contains(got, 9) || slices.Contains(got, 0) || len(got) < 7 {
 		t.Errorf("of the flood %v are open", got)
 	}
-	if got := open(quiet, "q", "quiet"); len(got) != 2 {
+	if got := s.open(quiet, "q", "quiet"); len(got) != 2 {
 		t.Errorf("of the two of another account %v are open", got)
 	}
 	for _, c := range strangers {
@@ -225,6 +230,7 @@ func TestIdleConnectionsAreClosedWhereDescriptorsRunLow(t *testing.T) {
 			t.Error("a stranger of three was closed before the flood")
 		}
 	}
+	s.settle()
 	for range 7 {
 		held = append(held, s.hold(1, "h", "other "+uuid.NewString())...) // 20: all are in use
 	}
@@ -300,7 +306,7 @@ func TestAccountLeavesAQuarterOfTheDescriptors(t *testing.T) {
 	if status != http.StatusTooManyRequests || !strings.Contains(said, "three quarters") {
 		t.Errorf("one more: %d %s", status, said)
 	}
-	if got := open(s.idle(4, "q", "quiet"), "q", "quiet"); len(got) != 4 {
+	if got := s.open(s.idle(4, "q", "quiet"), "q", "quiet"); len(got) != 4 {
 		t.Errorf("of another account %v are open", got)
 	}
 }
