@@ -133,7 +133,7 @@ func TestEverySessionIsToldByItself(t *testing.T) {
 	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: []session.Recorded{short, long, short, short, short}}
 	picked := session.Selection{Newest: 40, Client: "claude-code"}
 
-	found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, picked, settings(0.75), settings(0.5))
+	found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, picked, settings(0.75), settings(0.4))
 	if err != nil || shelf.picked != picked || len(found.SavedEach) != 5 || len(found.WantedEach) != 5 {
 		t.Fatalf("%v of %+v: %+v", err, shelf.picked, found)
 	}

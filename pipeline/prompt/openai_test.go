@@ -98,9 +98,10 @@ func TestChatKeepsItsShape(t *testing.T) {
 	}
 	for level := 1; level <= 3; level++ {
 		b := newBench(t, conversation.OpenAIChat, 9_000)
-		pipeline.Change[ipc.Config](&b.config).DeepestLevel = level
+		settings := pipeline.Change[ipc.Config](&b.config)
+		settings.DeepestLevel, settings.CompressTo, settings.PreserveLastTurns = level, 0.10, 1
 		c := chat().add(developer, second, named, spoken, `{"role":"user","content":"Again?"}`, refused, `{"role":"user","content":"Please."}`, middle, parts, `{"role":"user","content":"Then run it."}`, calls)
-		c.add(results...).add(`{"role":"assistant","content":"Done."}`, `{"role":"user","name":"bob","content":"Go on."}`).filledChat(10, 700)
+		c.add(results...).add(`{"role":"assistant","content":"Done."}`, `{"role":"user","name":"bob","content":"Go on."}`).filledChat(16, 700)
 
 		written := b.write(c.body())
 		if err := b.double.Validate("openai-chat", bytes.ReplaceAll(written.Body, []byte(`,"n":1e400`), nil)); err != nil {

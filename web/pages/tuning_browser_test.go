@@ -78,7 +78,7 @@ func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
 	tab := tuningOpen(t, person, "/pipeline")
 	const kept, none = `document.querySelector('form[data-tuning][data-ready]') !== null && !document.querySelector('[data-savebar]').hidden && `,
 		`document.querySelector('form[data-tuning][data-ready]') !== null && document.querySelector('[data-savebar]').hidden`
-	all := kept + bar("ipc.preserveTokens 20000 → 9000") + ` && ` + bar("order ipc, patterns → patterns, ipc") + ` && ` + bar("rehydrator off → on")
+	all := kept + bar("ipc.preserveTokens 22000 → 9000") + ` && ` + bar("order ipc, patterns → patterns, ipc") + ` && ` + bar("rehydrator off → on")
 	tab.Set(`[name="ipc.preserveTokens"]`, "9000")
 	tab.Click(`[data-advanced] > summary`)
 	tab.Click(`[value="down:ipc"]`)
@@ -149,7 +149,7 @@ func TestPresetsShowWhatIsTyped(t *testing.T) {
 	tab.Until(marked("custom"))
 	tab.Click(`[data-preset="default"]`)
 	tab.Until(marked("custom"))
-	tab.Set(`[name="ipc.preserveTokens"]`, "20000")
+	tab.Set(`[name="ipc.preserveTokens"]`, "22000")
 	tab.Until(marked("default"))
 
 	tuningSave(t, person, "ipc", "ipc: {minClear: 0.2}\n")
@@ -183,7 +183,7 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 	tabTo(t, tab, `[data-choose="rehydrator"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tab.Until(`location.search === '?module=rehydrator' && document.querySelector('[data-settings="ipc"]').hidden && !document.querySelector('[data-settings="rehydrator"]').hidden`)
-	tab.Until(bar("ipc.preserveTokens 20000 → 9000"))
+	tab.Until(bar("ipc.preserveTokens 22000 → 9000"))
 	tab.Check("rehydrator chosen")
 
 	tabTo(t, tab, `[data-default-of="rehydrator.maxRehydrated"]`)

@@ -201,7 +201,7 @@ func TestTypedIsKeptWhileModulesAreShownWithoutAScript(t *testing.T) {
 	page = person.Post("/pipeline", append(form(page, "rehydrator.maxRehydrated", "3"), "do", page.Find(`[data-choose="ipc"]`).AttrOr("value", ""))...)
 	page = person.Post("/pipeline", append(form(page), "do", page.Find(`[data-preset="aggressive"]`).AttrOr("value", ""))...)
 	bar := page.Text("[data-changes]")
-	for _, want := range []string{"ipc.preserveTokens 20000 → 9000", "rehydrator.maxRehydrated 5 → 3", "ipc.targetUtilization 0.80 → 0.50"} {
+	for _, want := range []string{"ipc.preserveTokens 22000 → 9000", "rehydrator.maxRehydrated 5 → 3", "ipc.targetUtilization 0.80 → 0.50"} {
 		if !strings.Contains(bar, want) {
 			t.Errorf("the bar lacks %q: %s", want, bar)
 		}

@@ -97,8 +97,7 @@ type standing struct {
 // side is one way to compact: ours, the sliding window, or the client's own.
 type side struct {
 	kept *Kept
-	text string // of the prompt
-	base string // its file names are relative to this path; "" if all are in full
+	sight
 
 	named    map[string]bool // identifiers found missing
 	recalled map[int]bool    // messages already got again
@@ -173,7 +172,7 @@ func (f *Forgetting) stand(r *reading, step *replay.Step) (*standing, error) {
 }
 
 func newSide(kept *Kept, text string) side {
-	return side{kept: kept, text: text, base: baseOf(text), named: map[string]bool{}, recalled: map[int]bool{}}
+	return side{kept: kept, sight: sightOf(text), named: map[string]bool{}, recalled: map[int]bool{}}
 }
 
 // textOf returns the text of messages.

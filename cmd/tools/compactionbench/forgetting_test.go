@@ -43,7 +43,7 @@ func TestEditsNeedEveryLineThatTheyReplace(t *testing.T) {
 	}
 	for text, want := range map[string]Share{"first line": {0, 1}, "second line, first line": {1, 1}} {
 		kept := Kept{}
-		one := side{kept: &kept, text: text}
+		one := side{kept: &kept, sight: sightOf(text)}
 		if missing := one.lacksLines(edits, true); kept.Edits != want || len(missing) != want.Of-want.Kept {
 			t.Errorf("%q: %+v, missing %v", text, kept.Edits, missing)
 		}

@@ -7,18 +7,20 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// baseOf returns the folder that a prompt's file names are relative to; "" if they are all in full.
-func baseOf(prompt string) string {
-	_, base, _ := strings.Cut(prompt, "\nPaths below ")
-	base, _, isTold := strings.Cut(base, " are written without it.\n")
+// sight is the text of a prompt, and the path that its file names are relative to; "" if all are in full.
+type sight struct{ text, base string }
+
+func sightOf(prompt string) sight {
+	_, base, _ := strings.Cut(prompt, "Paths below ")
+	base, _, isTold := strings.Cut(base, " are written without it.")
 	if !isTold {
-		return ""
+		base = ""
 	}
-	return base
+	return sight{prompt, base}
 }
 
 // has reports whether the prompt has a name.
-func (s *side) has(name string) bool {
+func (s sight) has(name string) bool {
 	if strings.Contains(s.text, name) {
 		return true
 	}

@@ -73,7 +73,7 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 	}
 	p.bill.requested()
 	if r.looksBack {
-		p.bill.Held = p.bill.Held.and(r.held(step.Number-1, func(name string) bool { return bytes.Contains(step.Sent.Body, []byte(name)) }))
+		p.bill.Held = p.bill.Held.and(r.held(step.Number-1, sightOf(string(step.Sent.Body)).has))
 	}
 	p.bill.measure(float64(step.Sent.Use.Read+step.Sent.Use.Write) / r.limit)
 	if step.Invalid != "" {

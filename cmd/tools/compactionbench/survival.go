@@ -49,21 +49,21 @@ type survival struct {
 // survives checks for the directives and modified files of the first length messages in a prompt.
 func (r *reading) survives(prompt []byte, length int) survival {
 	var s survival
+	in := sightOf(string(prompt))
 	for _, directive := range r.directives() {
 		if r.first(directive) < length {
-			s.note(&s.directives, prompt, directive)
+			s.note(&s.directives, holds(prompt, directive), directive)
 		}
 	}
 	for _, one := range r.modified() {
 		if one.at < length {
-			s.note(&s.modified, prompt, one.file)
+			s.note(&s.modified, in.has(one.file), one.file)
 		}
 	}
 	return s
 }
 
-func (s *survival) note(share *Share, prompt []byte, text string) {
-	kept := holds(prompt, text)
+func (s *survival) note(share *Share, kept bool, text string) {
 	*share = share.with(kept)
 	if !kept {
 		s.lost = append(s.lost, text)

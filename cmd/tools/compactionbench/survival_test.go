@@ -52,6 +52,9 @@ func TestSurvivalLooksForDirectivesAndModifiedFiles(t *testing.T) {
 	if s.directives != (Share{1, 1}) || s.modified != (Share{0, 1}) || !slices.Equal(s.lost, []string{"src/lane/open.go"}) {
 		t.Errorf("%+v", s)
 	}
+	if s = r.survives([]byte(`Paths below src/lane are written without it.\nModified files:\n#1 open.go`), len(r.messages)); s.modified != (Share{1, 1}) {
+		t.Errorf("below the base: %+v", s)
+	}
 	if s = r.survives(nil, 1); s.directives.Of != 1 || s.modified.Of != 0 {
 		t.Errorf("of the first message: %+v", s)
 	}

@@ -90,7 +90,7 @@ func DefaultConfig() Config {
 		CompressTo:        0.15,
 		MinClear:          0.10,
 		PreserveLastTurns: 5,
-		PreserveTokens:    20_000,
+		PreserveTokens:    22_000,
 		PreserveSystem:    true,
 		ArchiveToBlob:     true,
 		DeepestLevel:      3,

@@ -76,7 +76,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 		skip(draft, "archive_off")
 		return draft, nil
 	}
-	if why == atTarget && isWarm(exchange) && isTooSoon(exchange, size) {
+	if why == atTarget && isTooSoon(exchange, size) {
 		skip(draft, costGate)
 		return draft, nil
 	}

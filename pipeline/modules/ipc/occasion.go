@@ -75,16 +75,23 @@ func isWarm(exchange *pipeline.View) bool {
 	return !exchange.Lane.Heat.Cold(exchange.Lane.Now, exchange.Request.Model)
 }
 
-// isTooSoon reports whether an epoch of a prompt of size tokens above its target would free so little
-// that the next one would follow soon, because system prompt and tools take much of the window. Such a
-// prompt may grow until an epoch frees half of the target's share of the part that can change, but at
-// most to the bound for a warm cache. An epoch that can't reach its target, or would free too little even
-// at that bound, isn't put off.
+// isTooSoon reports whether an epoch of a prompt of size tokens above its target would free too little,
+// or so little that the next one would follow soon, because system prompt and tools take much of the
+// window. While its cache is warm, such a prompt may grow until an epoch frees half of the target's share
+// of the part that can change, but at most to the bound for a warm cache. An epoch that can't reach its
+// target, or would free too little even at that bound, isn't put off.
 func isTooSoon(exchange *pipeline.View, size int) bool {
 	b, config := measure(exchange, size), configOf(exchange)
 	most := config.most(float64(b.limit), float64(b.fixed))
-	share := config.TargetUtilization * float64(b.limit-b.fixed)
-	return b.goal <= b.high && float64(b.goal+b.worth) <= most && float64(b.now) < min(float64(b.goal)+share/2, most)
+	enough := float64(b.goal + b.worth)
+	if b.goal > b.high || enough > most {
+		return false
+	}
+	if isWarm(exchange) {
+		share := config.TargetUtilization * float64(b.limit-b.fixed)
+		enough = max(enough, min(float64(b.goal)+share/2, most))
+	}
+	return float64(b.now) < enough
 }
 
 // reason returns the reason of an epoch made on the occasion.

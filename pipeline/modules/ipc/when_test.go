@@ -457,7 +457,8 @@ func TestAWarmPromptBehindALargeFixedPartMayGrow(t *testing.T) {
 	}{
 		"warm":            {185, time.Minute, ""},
 		"below the bound": {235, time.Minute, ""},
-		"cold":            {185, 6 * time.Minute, "target"},
+		"cold":            {190, 6 * time.Minute, "target"},
+		"little to free":  {185, 6 * time.Minute, ""},
 		"above the bound": {255, time.Minute, "target"},
 	} {
 		t.Run(name, func(t *testing.T) {
