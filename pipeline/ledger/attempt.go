@@ -36,7 +36,7 @@ var inVain = cuesOf(
 
 // unsure are words that cancel the failure in a sentence.
 var unsure = cuesOf(
-	"if", "whether", "might", "may", "maybe", "perhaps", "could", "would", "should", "let me check", "let me see", "to see", "in case", "unless",
+	"if", "whether", "might", "may", "maybe", "perhaps", "could", "would", "should", "let me check", "let me see", "to see", "in case", "unless", "but now",
 )
 
 // isAttempt reports whether the model's sentence is about a failed attempt.

@@ -179,6 +179,7 @@ func TestFailedAttemptsAreKept(t *testing.T) {
 	kept := new(talk).user("Go.").
 		says("The sed command didn't work because of the multiline format. Let me see if that works.").
 		says("If the cache doesn't work, we could use Redis for it.").
+		says("Ha, yes, back to the original approach but now the linter approves.").
 		bash("git checkout -- a.go", "").bash("git checkout main", "").bash("git reset --hard origin/main", "").ledger()
 	var got []string
 	for _, attempt := range kept.FailedAttempts() {

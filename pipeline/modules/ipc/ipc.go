@@ -16,7 +16,7 @@ const Name = "ipc"
 
 // RenderVersion numbers the texts that L1 to L3 make of a turn. As long as it stays the same, the
 // same originals, levels and settings give the same bytes.
-const RenderVersion = 8
+const RenderVersion = 9
 
 // sessionPinned is the reason to leave a pinned session alone.
 const sessionPinned = "session_pinned"

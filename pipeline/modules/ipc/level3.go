@@ -108,8 +108,12 @@ func outlineOf(spans []*span, typed string) string {
 	return extract.JoinNonEmpty("\n", fmt.Sprintf("[%s, %s–%s]", turnRange(first.turn, last.turn), extract.Archived(first.From), extract.Archived(last.To-1))+typed, fields)
 }
 
-// newResult returns the outcome of a call for an outline.
+// newResult returns the outcome of a call for an outline. Of Go's lines for passed packages, only the
+// verdict is kept.
 func newResult(tool, argument, outcome string, failed bool) result {
+	if verdict, _, _ := strings.Cut(outcome, " "); verdict == "ok" || verdict == "PASS" {
+		outcome = verdict
+	}
 	return result{tool + "(" + extract.Shorten(argument, subjectInBlock) + ")", extract.Shorten(outcome, resultInBlock), failed}
 }
 

@@ -112,6 +112,9 @@ func (r *record) addUser(index int, message conversation.Message) {
 	}
 }
 
+// noContent is the text of a message that Claude Code sends for an answer without any.
+const noContent = "(no content)"
+
 // addAssistant notes the text of an assistant message.
 func (r *record) addAssistant(index int, message conversation.Message) {
 	said := ""
@@ -121,6 +124,9 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 		switch block.Kind {
 		case conversation.Text:
 			more := conversation.WithoutHeader(block.Text)
+			if strings.TrimSpace(more) == noContent {
+				continue
+			}
 			if said == "" {
 				said, more = extract.Sentence(more, saidCharacters)
 			}

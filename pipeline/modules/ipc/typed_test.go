@@ -73,12 +73,12 @@ func TestWordsWithARejectionStayWordForWord(t *testing.T) {
 	}
 }
 
-// A block at L3 begins with a request, and says what became of each check.
+// A block at L3 begins with a request, and says what became of each check. It leaves out a client's text for an empty answer.
 func TestOutlineGroupsTurnsByRequest(t *testing.T) {
 	t.Parallel()
 	c := (&talk{}).user("Hello.").run("ls", words(300)).
 		user("Mend the parser.").run("go test ./parser", "--- FAIL: TestA\nFAIL\tparser").run("go test ./parser", "ok  \tparser\t0.1s").say("The parser works.").
-		user("Now the lexer.").run("go test ./lexer", "--- FAIL: TestB\nFAIL\tlexer").run("cat a.log", words(1_500)).
+		user("Wait.").say("(no content)").user("Now the lexer.").run("go test ./lexer", "--- FAIL: TestB\nFAIL\tlexer").run("cat a.log", words(1_500)).
 		run("make", words(400)).user("Go on.").run("make test", words(400))
 
 	_, sealed := epoch(t, c.body(), 3_500, func(c *ipc.Config) {
@@ -92,6 +92,7 @@ func TestOutlineGroupsTurnsByRequest(t *testing.T) {
 	}
 	holds(t, sealed[:second], `Checks: Bash(go test ./parser) → ok`)
 	lacks(t, sealed[:second], "Failed:")
+	lacks(t, sealed, "(no content)")
 	holds(t, sealed[second:], `Failed: Bash(go test ./lexer) → error`)
 }
 
