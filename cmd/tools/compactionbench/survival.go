@@ -57,7 +57,7 @@ func (r *reading) survives(prompt []byte, length int) survival {
 	}
 	for _, one := range r.modified() {
 		if one.at < length {
-			s.note(&s.modified, in.has(one.file), one.file)
+			s.note(&s.modified, holds(prompt, one.file) || in.has(one.file), one.file)
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package compactionbench
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
@@ -54,6 +55,10 @@ func TestSurvivalLooksForDirectivesAndModifiedFiles(t *testing.T) {
 	}
 	if s = r.survives([]byte(`Paths below src/lane are written without it.\nModified files:\n#1 open.go`), len(r.messages)); s.modified != (Share{1, 1}) {
 		t.Errorf("below the base: %+v", s)
+	}
+	quoted := reads(t, Talk{Name: "quoted", Format: conversation.Anthropic, Window: bigWindow, Body: []byte(strings.ReplaceAll(small, "src/lane/open.go", `src\\open.go`))})
+	if s = quoted.survives([]byte(`Modified files:\n#1 src\\open.go`), len(quoted.messages)); s.modified != (Share{1, 1}) {
+		t.Errorf("as JSON writes it: %+v", s)
 	}
 	if s = r.survives(nil, 1); s.directives.Of != 1 || s.modified.Of != 0 {
 		t.Errorf("of the first message: %+v", s)

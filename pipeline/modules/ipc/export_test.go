@@ -38,7 +38,7 @@ func Claims() []string {
 			share(typedShare), extract.Thousands(typedLengths[1]), extract.Thousands(typedLengths[2]), shortestTyped),
 		fmt.Sprintf("at least `preserveTokens` of it, or %s of the limit in a small window", share(leastShare)),
 		fmt.Sprintf("at most %s of the goal's share", share(newestShare)),
-		fmt.Sprintf("older turns keep %s", share(olderShare)),
+		"older turns keep " + share(olderShare),
 		fmt.Sprintf("It has at most %s tokens or %s of the changeable part, whichever is less (%s if that part is below %s tokens)",
 			extract.Thousands(ledgerTokens), share(ledgerShare), share(smallShare), extract.Thousands(smallWindow)),
 		fmt.Sprintf("A record (%g) is worth more than a call that changes a file (%g) and other words and calls (%g)", worthRecorded, worthChange, worthCall),
