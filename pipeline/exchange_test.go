@@ -54,7 +54,7 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 
 	exchange := sized()
 	exchange.Lane.Projection = shortened()
-	exchange.Lane.Anchor = session.Anchor{Position: 3, Projection: 3, Fixed: 4, Tokens: 500}
+	exchange.Lane.Anchor = session.Anchor{Position: 3, Projection: 3, Replaced: exchange.Lane.Projection.Tokens(), Fixed: 4, Tokens: 500}
 	if got := exchange.Size(exchange.Lane.Projection); got != 500+2*(40+1) {
 		t.Errorf("continued: %d", got)
 	}
@@ -67,8 +67,13 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 	if got := exchange.Size(exchange.Lane.Projection); got != 2*82 {
 		t.Errorf("other projection: %d", got)
 	}
+	// Nor does another process's projection with the same number.
+	exchange.Lane.Anchor.Projection, exchange.Lane.Anchor.Replaced = 3, exchange.Lane.Projection.Tokens()+1
+	if got := exchange.Size(exchange.Lane.Projection); got != 2*82 {
+		t.Errorf("other projection with its number: %d", got)
+	}
 	// Nor does one of a longer history: the client went back.
-	exchange.Lane.Anchor = session.Anchor{Position: 9, Projection: 3, Tokens: 500}
+	exchange.Lane.Anchor = session.Anchor{Position: 9, Projection: 3, Replaced: exchange.Lane.Projection.Tokens(), Tokens: 500}
 	if got := exchange.Size(exchange.Lane.Projection); got != 2*82 {
 		t.Errorf("shorter history: %d", got)
 	}

@@ -125,8 +125,9 @@ func (v *View) sized(projection *session.Projection, more int) int {
 	if projection != nil {
 		number = projection.Number
 	}
-	if v.Lane.Anchor.Tokens > 0 && v.Lane.Anchor.Projection == number && v.Lane.Anchor.Position <= len(v.Conversation.Digests) {
-		return v.since(v.Estimate(projection)+more, v.originals(v.Lane.Anchor.Position)+v.Limits.Fixed-v.Lane.Anchor.Fixed+v.Inserted(projection)-v.Lane.Anchor.Inserted+more)
+	anchor := &v.Lane.Anchor
+	if anchor.Tokens > 0 && anchor.Projection == number && anchor.Replaced == projection.Tokens() && anchor.Position <= len(v.Conversation.Digests) {
+		return v.since(v.Estimate(projection)+more, v.originals(anchor.Position)+v.Limits.Fixed-anchor.Fixed+v.Inserted(projection)-anchor.Inserted+more)
 	}
 	return v.scale(max(0, v.Estimate(projection)+more))
 }
@@ -148,11 +149,8 @@ func (v *View) Estimate(projection *session.Projection) int {
 	estimate, from := v.Limits.Fixed, 0
 	if projection != nil {
 		from = projection.Covers
-		for _, part := range projection.Parts {
-			estimate += part.Tokens
-		}
 	}
-	return estimate + v.originals(from) + v.Inserted(projection)
+	return estimate + projection.Tokens() + v.originals(from) + v.Inserted(projection)
 }
 
 // Bytes returns the size of the body in bytes, without our cache markers, if projection, which may be nil,
@@ -183,10 +181,7 @@ func (v *View) Original() int {
 	for _, digest := range v.Conversation.Digests[:v.Lane.Projection.Covers] {
 		replaced += digest.Tokens
 	}
-	for _, part := range v.Lane.Projection.Parts {
-		replaced -= part.Tokens
-	}
-	return max(0, v.sized(v.Lane.Projection, replaced))
+	return max(0, v.sized(v.Lane.Projection, replaced-v.Lane.Projection.Tokens()))
 }
 
 // Levels counts the turns at each level if projection, which may be nil, replaces the first messages. A turn

@@ -61,7 +61,7 @@ func (r *replicas) outlive(databaseURL string, goes, comesBack func()) {
 	r.until(func() bool { return r.waiting() == 0 })
 	r.talk(between(all, 60, turns), r.anywhere)
 	if refused := r.double.Rejected(); refused > 0 {
-		r.t.Errorf("the provider refused %d prompts", refused)
+		r.t.Fatalf("the provider refused %d prompts", refused)
 	}
 	owner, err := pgxpool.New(r.t.Context(), databaseURL)
 	if err != nil {

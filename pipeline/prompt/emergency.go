@@ -97,26 +97,40 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	} else {
 		w.correct(&exchange, said, sent)
 	}
-	shrunk = &Prompt{
-		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, account: refused.account,
-		earlier: earlier{met: refused.earlier.met, heat: refused.earlier.heat},
-	}
-
-	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
-	err := shrunk.Lane.Lock(asking)
-	cancel()
-	if err != nil {
-		return nil, false
-	}
-	defer shrunk.Lane.Unlock()
 	exchange.Lane.Finalized = true
-	exchange.Lane.Anchor = session.Anchor{} // it predicted that the prompt fits
-	exchange.Lane.NextProjection = shrunk.Lane.NextNumber()
+	exchange.Lane.Anchor = session.Anchor{}                              // it predicted that the prompt fits
 	exchange.Lane.Attempts, exchange.Lane.Plan = session.Attempts{}, nil // the provider's refusal is newer
-	exchange.Lane.Projection = shrunk.Lane.Projection(exchange.Conversation.Chain)
-	exchange.Lane.Summary = shrunk.Lane.Summary(exchange.Conversation.Chain)
+	lane := refused.Lane
+	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
+	err := lane.Lock(asking)
+	cancel()
+	for restarts := 0; err == nil; restarts++ {
+		shrunk, isBehind := w.shrink(ctx, exchange, lane, refused, said)
+		if !isBehind || restarts == mostRestarts {
+			return shrunk, shrunk != nil
+		}
+		lane, _, err = w.find(ctx, &exchange, refused.hint)
+	}
+	return nil, false
+}
+
+// shrink is Shrink for a lane that the caller has locked, which it unlocks. It returns nil if no smaller prompt
+// is possible. isBehind says that another process was first to compact the lane.
+func (w *Writer) shrink(ctx context.Context, exchange pipeline.Exchange, lane *session.Lane, refused *Prompt, said wire.Overflow) (shrunk *Prompt, isBehind bool) {
+	defer lane.Unlock()
+	shrunk = &Prompt{
+		Exchange: &exchange, Lane: lane, now: refused.now, plansAhead: refused.plansAhead, account: refused.account,
+		earlier: earlier{met: refused.earlier.met, heat: refused.earlier.heat}, hint: refused.hint,
+	}
+	sent := refused.Exchange.Estimate(refused.Exchange.Lane.Projection) // o200k tokens
+	exchange.Lane.NextProjection = lane.NextNumber()
+	exchange.Lane.Projection = lane.Projection(exchange.Conversation.Chain)
+	exchange.Lane.Summary = lane.Summary(exchange.Conversation.Chain)
 	exchange.Committer = committer{writer: w, prompt: shrunk}
-	w.process(ctx, &exchange)
+	process(ctx, w.Chain, &exchange)
+	if shrunk.earlier.isBehind {
+		return nil, true
+	}
 	w.warn(shrunk)
 	injectedBy(&exchange.Report, refused.Exchange.Report)
 	if !said.IsHeavy && !isShrunk(&exchange, sent) && w.withdraw(ctx, shrunk, refused.fresh) {
@@ -132,7 +146,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	shrunk.Archiving += refused.Archiving
 	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
 	shrunk.account = w.account(shrunk)
-	return shrunk, true
+	return shrunk, false
 }
 
 // WithoutUsage writes the prompt again without the request for a usage report that the client did not ask

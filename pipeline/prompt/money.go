@@ -59,11 +59,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	}
 	from, sent := opened.exchange.Shared, 0
 	if projection := exchange.Lane.Projection; projection != nil {
-		sent = exchange.Limits.Fixed
-		for _, part := range projection.Parts {
-			sent += part.Tokens
-		}
-		sent += exchange.Inserted(projection) - exchange.Added(projection.Covers, len(exchange.Conversation.Digests))
+		sent = exchange.Limits.Fixed + projection.Tokens() + exchange.Inserted(projection) - exchange.Added(projection.Covers, len(exchange.Conversation.Digests))
 		from = max(from, projection.Covers)
 	}
 	fresh := exchange.Added(from, len(exchange.Conversation.Digests))

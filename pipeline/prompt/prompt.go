@@ -29,6 +29,9 @@ import (
 // hold the lane. After it, the prompt goes out without a lane, so that it isn't late.
 const resolveTimeout = 5 * time.Second
 
+// mostRestarts bounds how often a prompt starts again because other processes have changed its lane.
+const mostRestarts = 2
+
 // Chain runs the modules of an exchange's config. It never fails: the exchange's report has the errors.
 type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
@@ -150,6 +153,7 @@ type Prompt struct {
 	account    account
 	fresh      []session.Insert // inserts that this prompt is the first to hold
 	earlier    earlier
+	hint       session.Hint
 }
 
 // Archival describes the data that the archive received for a prompt.
@@ -166,6 +170,7 @@ type earlier struct {
 	standing *session.Projection // the lane's projection before the modules ran; nil if none
 	omits    bool                // earlier prompts had inserts that this one leaves out
 	isLost   bool                // the lane could not be looked up, so its earlier prompts are unknown
+	isBehind bool                // another process was first to compact the lane, so nothing was stored
 }
 
 // ErrResumes says that a request continues a history that only the provider holds, for minutes. Palimpsest
@@ -320,12 +325,26 @@ func within(takes, ceiling int) int {
 	return takes
 }
 
-// project finds the request's lane and decides its projection. In a dry run it keeps the current one.
+// project finds the request's lane and decides its projection. In a dry run it keeps the current one. If
+// another process was first to compact the lane, it starts again with the lane as stored: without that
+// compaction, the prompt may be too long for the provider.
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Conversation.Digests, exchange.Conversation.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Conversation.Digests, exchange.Conversation.Message)
-	prompt.earlier.isLost = true
+	prompt.hint = hint
+	asRead := *exchange
+	w.projectOnce(ctx, prompt, dryRun)
+	for restarts := 0; prompt.earlier.isBehind && restarts < mostRestarts; restarts++ {
+		*exchange, prompt.Lane = asRead, nil
+		w.projectOnce(ctx, prompt, dryRun)
+	}
+}
+
+// projectOnce is project without a second try.
+func (w *Writer) projectOnce(ctx context.Context, prompt *Prompt, dryRun bool) {
+	exchange, hint := prompt.Exchange, prompt.hint
+	prompt.earlier = earlier{isLost: true}
 	lane, met, err := w.find(ctx, exchange, hint)
 	prompt.earlier.isLost = err != nil
 	if err != nil {
@@ -369,11 +388,11 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	case exchange.Request.Repeats:
 		exchange.Report = exchange.Standing()
 	case dryRun:
-		prompt.Trial = w.rehearse(ctx, *exchange)
+		prompt.Trial = rehearse(ctx, w.Chain, *exchange)
 		exchange.Report = exchange.Standing()
 	default:
 		exchange.Committer = committer{writer: w, prompt: prompt}
-		w.process(ctx, exchange)
+		process(ctx, w.Chain, exchange)
 		w.keepInserts(ctx, prompt)
 	}
 	w.warn(prompt)
@@ -393,10 +412,10 @@ func (w *Writer) find(ctx context.Context, exchange *pipeline.Exchange, hint ses
 }
 
 // process takes a request through the modules.
-func (w *Writer) process(ctx context.Context, exchange *pipeline.Exchange) {
+func process(ctx context.Context, chain Chain, exchange *pipeline.Exchange) {
 	ctx, span := spans.Start(ctx, "pipeline")
 	defer span.End()
-	w.Chain.Process(ctx, exchange)
+	chain.Process(ctx, exchange)
 	span.String(spans.Compression, string(exchange.Report.Compression))
 	span.Int(spans.TokensBefore, exchange.Report.Before)
 	span.Int(spans.TokensAfter, exchange.Report.After)
@@ -427,6 +446,7 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) || errors.Is(err, session.ErrPinned) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
+		prompt.earlier.isBehind = errors.Is(err, session.ErrOvertaken)
 		return fmt.Errorf("commit epoch: %w", err)
 	}
 	prompt.Archived = update.Bytes()

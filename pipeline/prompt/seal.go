@@ -146,8 +146,8 @@ func (p *Prompt) guarded(find func()) {
 
 // rehearse runs the pipeline on a copy of an exchange and returns the report. It neither stores the result
 // nor changes the lane.
-func (w *Writer) rehearse(ctx context.Context, exchange pipeline.Exchange) *pipeline.Report {
+func rehearse(ctx context.Context, chain Chain, exchange pipeline.Exchange) *pipeline.Report {
 	exchange.Committer = pipeline.Forgetful{}
-	w.Chain.Process(ctx, &exchange)
+	chain.Process(ctx, &exchange)
 	return &exchange.Report
 }

@@ -72,7 +72,7 @@ func (p *Prompt) Sent() Sent {
 		stores: wire.Stores(exchange.Body), limit: exchange.Limits.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
 		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
-	sent.size.anchor.Projection = number(&exchange.Lane)
+	sent.size.anchor.Projection, sent.size.anchor.Replaced = number(&exchange.Lane), exchange.Lane.Projection.Tokens()
 	p.wentOut(&sent)
 	return sent
 }

@@ -91,6 +91,7 @@ type notices struct {
 type Anchor struct {
 	Position   int    // messages of the client's list in that prompt
 	Projection int    // number of the projection in it; 0 if absent
+	Replaced   int    // o200k tokens of that projection, because two processes may give different ones the same number
 	Fixed      int    // o200k tokens before the messages
 	Model      string // the model that counted
 	Tokens     int    // size of the prompt; 0 without an anchor

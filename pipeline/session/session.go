@@ -47,6 +47,17 @@ type Projection struct {
 	Certificate Certificate
 }
 
+// Tokens returns the o200k tokens of the projection's parts; 0 for nil.
+func (p *Projection) Tokens() int {
+	tokens := 0
+	if p != nil {
+		for _, part := range p.Parts {
+			tokens += part.Tokens
+		}
+	}
+	return tokens
+}
+
 // Part is a run of messages in its rendered form.
 type Part struct {
 	From, To int             // messages of the client's list, To excluded
