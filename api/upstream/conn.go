@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -28,14 +29,16 @@ type conn struct {
 
 	begun atomic.Bool // some of the current request has been written
 	gone  atomic.Bool // the provider accepts no more bytes
+	reset atomic.Bool // it has reset the connection while a request was written
 
 	mu      sync.Mutex
 	uses    int    // requests on it so far
 	idle    bool   // it waits for the next one
 	expired bool   // its idle time is over
-	ended   bool   // reading has failed
+	ended   int    // number of the use in which reading ended; 0 before
+	closed  bool   // the provider has ended it, without a reset
 	taken   uint64 // bytes that the provider's system had acknowledged when the current request began
-	atEnd   uint64 // and when reading failed
+	atEnd   uint64 // and when reading ended
 }
 
 // Read implements io.Reader.
@@ -51,7 +54,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// ends notes that reading has failed. It returns false for a deadline that the next request has already
+// ends notes that reading has ended. It returns false for a deadline that the next request has already
 // lifted.
 func (c *conn) ends(err error) bool {
 	c.mu.Lock()
@@ -60,7 +63,9 @@ func (c *conn) ends(err error) bool {
 		c.expired = c.idle
 		return c.idle
 	}
-	c.ended, c.atEnd = true, acknowledged(c.Conn)
+	if c.ended == 0 {
+		c.ended, c.closed, c.atEnd = c.uses, errors.Is(err, io.EOF) && !c.reset.Load(), acknowledged(c.Conn)
+	}
 	return true
 }
 
@@ -79,6 +84,7 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.begun.Store(true)
 		return n, nil
 	case begun && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)):
+		c.reset.Store(errors.Is(err, syscall.ECONNRESET))
 		c.gone.Store(true)
 		return len(p), nil
 	default:
@@ -111,12 +117,13 @@ func (c *conn) rest(use int) {
 	}
 }
 
-// isUnread reports whether the provider closed the connection before any byte of a use's request arrived: its
-// system has acknowledged no byte since the use began.
+// isUnread reports whether the connection ended before any byte of a use's request arrived: before the use
+// began, or with no byte acknowledged by the provider's system since then. A reset in a use proves nothing: a
+// provider that closes with bytes unread resets the connection, and a reset acknowledges nothing.
 func (c *conn) isUnread(use int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.uses == use && use > 1 && c.ended && c.taken > 0 && c.taken == c.atEnd
+	return c.uses == use && c.ended > 0 && (c.ended < use || use > 1 && c.closed && c.taken > 0 && c.taken == c.atEnd)
 }
 
 // dial returns a function that dials conns.

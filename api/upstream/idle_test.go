@@ -18,9 +18,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// closer is a server that answers the first request of each connection, and closes it as the next
-// one comes: before it has read of it, or after.
-func closer(t *testing.T, reads bool) (base string, requests *atomic.Int32) {
+// closer is a server that answers the first request of each connection and closes it: at once, or after a
+// byte of the next request. closed tells of each connection.
+func closer(t *testing.T, reads bool) (base string, requests *atomic.Int32, closed <-chan struct{}) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,6 +28,7 @@ func closer(t *testing.T, reads bool) (base string, requests *atomic.Int32) {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	requests = &atomic.Int32{}
+	tell := make(chan struct{}, 8)
 	go func() {
 		for {
 			accepted, err := listener.Accept()
@@ -35,7 +36,10 @@ func closer(t *testing.T, reads bool) (base string, requests *atomic.Int32) {
 				return
 			}
 			go func() {
-				defer accepted.Close()
+				defer func() {
+					_ = accepted.Close()
+					tell <- struct{}{}
+				}()
 				reader := bufio.NewReader(accepted)
 				request, err := http.ReadRequest(reader)
 				if err != nil {
@@ -51,7 +55,7 @@ func closer(t *testing.T, reads bool) (base string, requests *atomic.Int32) {
 			}()
 		}
 	}()
-	return "http://" + listener.Addr().String(), requests
+	return "http://" + listener.Addr().String(), requests, tell
 }
 
 // W54: a POST that a provider closes its connection on is sent again if no byte of it was read, and
@@ -66,7 +70,7 @@ func TestARequestOfWhichNothingWasReadIsSentAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, requests := closer(t, test.reads)
+			base, requests, closed := closer(t, test.reads)
 			client := New(true)
 			t.Cleanup(client.Close)
 			send := func() error {
@@ -86,6 +90,9 @@ func TestARequestOfWhichNothingWasReadIsSentAgain(t *testing.T) {
 			if err := send(); err != nil {
 				t.Fatal(err)
 			}
+			if !test.reads {
+				<-closed // with the next request unread, it would reset the connection
+			}
 			if err := send(); (err != nil) != test.reads {
 				t.Errorf("the second request: %v", err)
 			}
@@ -99,7 +106,7 @@ func TestARequestOfWhichNothingWasReadIsSentAgain(t *testing.T) {
 // W54: what the provider's system had taken before the end decides, and not whether it was written.
 func TestConnectionKnowsWhetherARequestWasRead(t *testing.T) {
 	t.Parallel()
-	for _, reads := range []bool{false, true} {
+	for ends, want := range map[string]bool{"closed before": true, "reset": false, "read": false, "reset while idle": true} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -128,14 +135,28 @@ func TestConnectionKnowsWhetherARequestWasRead(t *testing.T) {
 		if _, err := io.ReadFull(c, buffer[:2]); err != nil {
 			t.Fatal(err)
 		}
+		if ends == "reset while idle" {
+			_ = peer.(*net.TCPConn).SetLinger(0)
+			_ = peer.Close()
+			if _, err := c.Read(buffer); err == nil {
+				t.Fatal("the connection goes on")
+			}
+			_ = c.Close()
+		}
 		use := c.begin()
-		if !reads {
+		switch ends {
+		case "closed before":
+			_ = peer.Close()
+		case "reset":
+			_ = peer.(*net.TCPConn).SetLinger(0)
 			_ = peer.Close()
 		}
-		if _, err := c.Write([]byte("again")); err != nil {
-			t.Fatal(err)
+		if ends == "closed before" || ends == "read" { // after a reset, a write would take the error that reading reports
+			if _, err := c.Write([]byte("again")); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if reads {
+		if ends == "read" {
 			if _, err := io.ReadFull(peer, buffer); err != nil {
 				t.Fatal(err)
 			}
@@ -144,8 +165,8 @@ func TestConnectionKnowsWhetherARequestWasRead(t *testing.T) {
 		if _, err := c.Read(buffer); err == nil {
 			t.Fatal("the connection goes on")
 		}
-		if c.isUnread(use) == reads {
-			t.Errorf("read %t: unread is %t", reads, c.isUnread(use))
+		if c.isUnread(use) != want {
+			t.Errorf("%s: unread is %t", ends, c.isUnread(use))
 		}
 	}
 }
