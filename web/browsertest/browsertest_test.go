@@ -144,3 +144,17 @@ func TestPageIsWaitedForUntilItIsWhole(t *testing.T) {
 	tab.Go("/?again")
 	tab.Until(browsertest.At("/?again"))
 }
+
+// A button that moves between the look at it and the click is clicked all the same.
+func TestElementThatMovesIsClicked(t *testing.T) {
+	t.Parallel()
+	url := site(t, `<button>Go on</button>`, `const button = document.querySelector('button'), real = button.getClientRects.bind(button);
+		button.onclick = () => { button.textContent = 'Gone on'; };
+		button.getClientRects = () => { const at = real(); button.getClientRects = real; button.before(document.createElement('hr'), 'late', document.createElement('hr')); return at; };`)
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: url})
+	tab.Go("/")
+	tab.Click("button")
+	if said := tab.Text("button"); said != "Gone on" {
+		t.Errorf("the button says %q", said)
+	}
+}

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,19 +51,31 @@ func (p *Tab) See(selector string) {
 	p.Until(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility({visibilityProperty: true})`, selector))
 }
 
-// Click clicks the center of the first matching element, or of its first line.
+// mostMisses bounds how often Click tries again.
+const mostMisses = 5
+
+// Click clicks the center of the first matching element, or of its first line. If the page has moved it
+// meanwhile, Click tries again.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
-	var at []float64
-	for len(at) == 0 { // the page may replace it once it was seen
-		p.See(selector)
-		at = Evaluate[[]float64](p, fmt.Sprintf(`(found => {
-			found?.scrollIntoViewIfNeeded();
-			return [...found?.getClientRects() ?? []].filter(box => box.width > 0 && box.height > 0)
-				.flatMap(box => [box.x + box.width / 2, box.y + box.height / 2]);
-		})(document.querySelector(%q))`, selector))
+	for range mostMisses {
+		var at []float64
+		for len(at) == 0 { // the page may replace it once it was seen
+			p.See(selector)
+			at = Evaluate[[]float64](p, fmt.Sprintf(`(found => {
+				found?.scrollIntoViewIfNeeded();
+				window.isMissed = true;
+				found?.addEventListener('pointerdown', () => { window.isMissed = false; }, {capture: true, once: true});
+				return [...found?.getClientRects() ?? []].filter(box => box.width > 0 && box.height > 0)
+					.flatMap(box => [box.x + box.width / 2, box.y + box.height / 2]);
+			})(document.querySelector(%q))`, selector))
+		}
+		p.Do(chromedp.MouseClickXY(at[0], at[1]))
+		if !isNow(p, `window.isMissed === true`) {
+			return
+		}
 	}
-	p.Do(chromedp.MouseClickXY(at[0], at[1]))
+	p.fail("clicking "+selector, errors.New("something else is in its place"))
 }
 
 // Type types into the first matching field.

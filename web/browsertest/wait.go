@@ -58,10 +58,27 @@ func (p *Tab) Until(expression string) {
 		if err == nil {
 			return
 		}
-		if !slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }) {
+		if !isLeft(err) {
 			p.fail("waiting for "+expression, err)
 		}
 	}
+}
+
+// isNow reports whether an expression is true on this page. It is false if the page is being replaced.
+func isNow(p *Tab, expression string) bool {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+	if err != nil && !isLeft(err) {
+		p.fail(expression, err)
+	}
+	return is && err == nil
+}
+
+// isLeft reports whether an error says that a page has been replaced.
+func isLeft(err error) bool {
+	return slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) })
 }
 
 // drawn waits for two frames, so that the last layout is drawn and its observers have run.
