@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -49,7 +50,7 @@ func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, 
 func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
 	err := db.current(ctx, workspace, func(tx *gorm.DB) error {
-		return ofVisible(tx.Table("exchanges")).Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
+		return ofVisible(tx.Table("exchanges")).Select(exchangeColumns()).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 	})
 	if err != nil {
 		return tenants.Exchange{}, fmt.Errorf("exchange %s: %w", id, kind(err))
@@ -74,9 +75,39 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant
 // deadlock. If an exchange's end user was erased after its time, only its figures are kept, as for exchanges
 // erased earlier.
 func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) error {
-	const statement = `WITH workspace AS (SELECT FROM workspaces WHERE workspace_id = $1),
-		recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
-		SELECT $1, ` + figureColumns + `, ` + unlessErased + ` FROM jsonb_populate_recordset(NULL::exchanges, $2) come
+	return later(tx, sqlRecord(), workspace, json.RawMessage(batch))
+}
+
+// userTag is the prefix of the tag that finds an end user's exchanges. Clients cannot set such a tag.
+const userTag = "@user="
+
+// otherColumns are the columns of an exchange besides its workspace, id and time: those that exchangeRow's
+// fields name. They need the forms that Open registers.
+var otherColumns = sync.OnceValue(func() []string {
+	parsed, err := schema.Parse(&exchangeRow{}, &sync.Map{}, schema.NamingStrategy{})
+	if err != nil {
+		panic(fmt.Sprintf("tenantsdb: columns of exchanges: %v", err))
+	}
+	return slices.DeleteFunc(slices.Clone(parsed.DBNames), func(column string) bool {
+		return column == "workspace_id" || column == "id" || column == "at"
+	})
+})
+
+// exchangeColumns are all columns of an exchange, for a SELECT.
+var exchangeColumns = sync.OnceValue(func() string { return "workspace_id, id, at, " + strings.Join(otherColumns(), ", ") })
+
+// sqlRecord inserts a JSON array of exchangeRow; see insertExchanges.
+var sqlRecord = sync.OnceValue(func() string {
+	values := slices.Clone(otherColumns())
+	for i, column := range values {
+		switch column { // a request of an end user who was erased keeps its figures only
+		case "session_id", "lane_id", "answer", "report", "error_text", "end_user":
+			values[i] = "CASE WHEN erased IS NOT TRUE THEN " + column + " END"
+		}
+	}
+	return `WITH workspace AS (SELECT FROM workspaces WHERE workspace_id = $1),
+		recorded AS (INSERT INTO exchanges (` + exchangeColumns() + `)
+		SELECT $1, id, at, ` + strings.Join(values, ", ") + ` FROM jsonb_populate_recordset(NULL::exchanges, $2) come
 		CROSS JOIN LATERAL (SELECT come.end_user <> '' AND EXISTS (
 			SELECT FROM end_users u WHERE u.workspace_id = $1 AND u.id = come.end_user AND u.erased_at >= come.at) AS erased) e
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags, end_user),
@@ -86,31 +117,7 @@ func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) e
 		INSERT INTO usage_meter_deltas (workspace_id, hour, exchanges)
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
 		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour`
-	return later(tx, statement, workspace, json.RawMessage(batch))
-}
-
-// userTag is the prefix of the tag that finds an end user's exchanges. Clients cannot set such a tag.
-const userTag = "@user="
-
-const recordedColumns = `id, at, ` + otherColumns
-
-const otherColumns = figuresBeside + `, session_id, lane_id, answer, report, error_text, end_user`
-
-// figureColumns are kept of every exchange, unlessErased only if its end user was not erased.
-const (
-	figureColumns = `id, at, ` + figuresBeside
-	unlessErased  = `CASE WHEN erased IS NOT TRUE THEN session_id END, CASE WHEN erased IS NOT TRUE THEN lane_id END,
-		CASE WHEN erased IS NOT TRUE THEN answer END, CASE WHEN erased IS NOT TRUE THEN report END,
-		CASE WHEN erased IS NOT TRUE THEN error_text END, CASE WHEN erased IS NOT TRUE THEN end_user END`
-)
-
-const figuresBeside = `api_key_id, provider, endpoint, model, client, class, stream, status,
-	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
-	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
-	overhead_us, ttfb_us, duration_us, attempts, miss_cause, missed_tokens, projection, predicted_microusd,
-	provider_key_id, tags, signed, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens, service_tier, speed, region, answered_by`
-
-const exchangeColumns = "workspace_id, " + recordedColumns
+})
 
 // exchangeRow is an exchange with a column for each level.
 type exchangeRow struct {

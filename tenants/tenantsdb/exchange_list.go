@@ -272,14 +272,14 @@ func (l *listing) statement() (text string, values []any) {
 // timed returns the SELECT of exchanges sorted by time, the newest first.
 func (l *listing) timed() (text string, values []any) {
 	if len(l.rest.parts) == 0 {
-		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
-		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
+		looked, values := l.looked(exchangeColumns(), strings.Join(otherColumns(), ", "), nil, l.limit+1)
+		return "SELECT " + exchangeColumns() + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
 	}
 	rest := "(" + l.rest.sql("id") + ") AS fits"
 	looked, values := l.looked("id, at, "+rest, rest, l.rest.values, l.looksAt)
 	text = "SELECT " + columnsOf("e") + ", place, fits FROM (SELECT id, at, fits, place FROM (SELECT id, at, fits, row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" +
 		looked + ") looked) placed WHERE fits OR place = ? ORDER BY at DESC, id DESC LIMIT ?) found" +
-		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e ORDER BY found.at DESC, found.id DESC"
+		" CROSS JOIN LATERAL (SELECT " + exchangeColumns() + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e ORDER BY found.at DESC, found.id DESC"
 	return text, append(values, l.looksAt, l.limit+1, l.workspace)
 }
 
@@ -300,7 +300,7 @@ func (l *listing) ranked() (text string, values []any) {
 	looked, values := l.looked("id, at, "+figure+", "+fits+" AS fits", figure+", "+fits+" AS fits", l.rest.values, l.looksAt)
 	text = "SELECT " + columnsOf("e") + ", figure, true AS fits FROM (SELECT id, at, figure FROM (" + looked + ") looked WHERE fits AND " + after +
 		" ORDER BY figure" + order + ", at" + order + ", id" + order + " LIMIT ?) found" +
-		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e" +
+		" CROSS JOIN LATERAL (SELECT " + exchangeColumns() + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e" +
 		" ORDER BY figure" + order + ", found.at" + order + ", found.id" + order
 	return text, append(append(values, l.after.values...), l.limit+1, l.workspace)
 }
@@ -325,7 +325,7 @@ func figureColumn(by tenants.Figure) string {
 
 // columnsOf returns exchangeColumns of a table's alias.
 func columnsOf(alias string) string {
-	return alias + "." + strings.Join(strings.FieldsFunc(exchangeColumns, func(r rune) bool { return strings.ContainsRune(", \n\t", r) }), ", "+alias+".")
+	return alias + "." + strings.ReplaceAll(exchangeColumns(), ", ", ", "+alias+".")
 }
 
 // looked returns the SELECT of the scanned exchanges: with columns or, along tags, with others, which are the
