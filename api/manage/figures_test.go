@@ -14,6 +14,9 @@ import (
 	"palimpsest/tenants"
 )
 
+// RequestType is the JSON of a request.
+var RequestType = reflect.TypeFor[requestJSON]()
+
 // members returns the numbers that an answer has as JSON, by name; those of objects in it with the
 // object's name in front.
 func members(t *testing.T, answer any) map[string]float64 {

@@ -275,7 +275,10 @@ func writeRequestsCSV(w io.Writer, pages iter.Seq2[[]tenants.Exchange, error]) e
 	return nil
 }
 
-// requestJSON is one exchange, in lists and on its own.
+// requestJSON is one exchange, in lists and on its own. The description of the API has the figures and flags
+// from here.
+//
+//nolint:tagalign // the longest text would move all tags far to the right
 type requestJSON struct {
 	ID           uuid.UUID        `json:"id"`
 	At           time.Time        `json:"at"`
@@ -288,33 +291,33 @@ type requestJSON struct {
 	Model        string           `json:"model"`
 	Client       string           `json:"client"`
 	Class        string           `json:"class,omitempty"`
-	Stream       bool             `json:"stream"`
-	Status       int              `json:"status"`
+	Stream       bool             `json:"stream" doc:"The client asked for a stream"`
+	Status       int              `json:"status" doc:"HTTP status that the client got; 499 if it left before"`
 	ErrorFrom    string           `json:"error_from,omitempty"`
 	ErrorType    string           `json:"error_type,omitempty"`
 	ServiceTier  string           `json:"service_tier,omitempty"`
 	Speed        string           `json:"speed,omitempty"`
 	Region       string           `json:"region,omitempty"`
 	AnsweredBy   string           `json:"answered_by,omitempty"`
-	Messages     int              `json:"messages"`
+	Messages     int              `json:"messages" doc:"Messages in the request"`
 	Compression  string           `json:"compression"`
-	TokensBefore int              `json:"tokens_before"`
-	TokensAfter  int              `json:"tokens_after"`
-	Window       int              `json:"context_window"`
-	Takes        int              `json:"provider_window"`
-	Target       int              `json:"target_tokens"`
+	TokensBefore int              `json:"tokens_before" doc:"Tokens of the prompt as the client sent it, estimated"`
+	TokensAfter  int              `json:"tokens_after" doc:"Tokens of the prompt as it was sent, estimated"`
+	Window       int              `json:"context_window" doc:"Tokens that the settings of that time allowed"`
+	Takes        int              `json:"provider_window" doc:"Tokens that the provider takes; 0 if not recorded"`
+	Target       int              `json:"target_tokens" doc:"Tokens above which the prompt was to be compressed by the settings of that time; 0 if never, or not recorded"`
 	Levels       [4]int           `json:"levels"`
 	Reported     reportedJSON     `json:"reported"`
-	CostMicroUSD int64            `json:"cost_micro_usd"`
-	NetMicroUSD  int64            `json:"net_micro_usd"`
-	Reach        bool             `json:"reach"`
+	CostMicroUSD int64            `json:"cost_micro_usd" doc:"At list prices, in millionths of a US dollar; 0 if the model is unknown"`
+	NetMicroUSD  int64            `json:"net_micro_usd" doc:"Money saved against the cheaper of the prompt as sent and a client that compacts itself, net of cache rewrites; can be negative; 0 for a prompt that could not have been sent"`
+	Reach        bool             `json:"reach" doc:"The provider would have refused the client's prompt for its length, and answered the shortened one. No money is claimed"`
 	MissCause    string           `json:"miss_cause,omitempty"`
-	MissedTokens int              `json:"missed_tokens"`
-	Projection   int              `json:"projection"`
-	OverheadMS   float64          `json:"overhead_ms"`
-	TTFBMS       float64          `json:"ttfb_ms"`
-	DurationMS   float64          `json:"duration_ms"`
-	Attempts     int              `json:"attempts"`
+	MissedTokens int              `json:"missed_tokens" doc:"Tokens that the provider's cache should have had"`
+	Projection   int              `json:"projection" doc:"Number of the projection in the prompt; 0 for none"`
+	OverheadMS   float64          `json:"overhead_ms" doc:"Our own work before the request went to the provider"`
+	TTFBMS       float64          `json:"ttfb_ms" doc:"From there to the first byte of the answer"`
+	DurationMS   float64          `json:"duration_ms" doc:"From the request's arrival to the last byte of the answer"`
+	Attempts     int              `json:"attempts" doc:"How often it was sent to a provider"`
 	Answer       string           `json:"answer_sha256,omitempty"`
 	Modules      []moduleJSON     `json:"modules"`
 	Tags         tenants.Tags     `json:"tags"`

@@ -4,11 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"palimpsest/api/manage"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/session"
@@ -75,6 +77,20 @@ func TestOpenAPIDescribesEverySum(t *testing.T) {
 		}
 		writtenFrom(t, of.indent, "TestOpenAPIDescribesEverySum", of.source, want.String())
 	}
+}
+
+// The figures and flags of a request are described where they are declared.
+func TestOpenAPIDescribesEveryFigureOfARequest(t *testing.T) {
+	t.Parallel()
+	types := map[reflect.Kind]string{reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}
+	var want strings.Builder
+	for _, field := range reflect.VisibleFields(manage.RequestType) {
+		if kind, is := types[field.Type.Kind()]; is {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			fmt.Fprintf(&want, "        %s: {type: %s, description: %q}\n", name, kind, field.Tag.Get("doc"))
+		}
+	}
+	writtenFrom(t, "        ", "TestOpenAPIDescribesEveryFigureOfARequest", "requestJSON", want.String())
 }
 
 // settingsSchema returns the schema of a config.
