@@ -2,7 +2,9 @@ package terminal
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -218,8 +220,10 @@ func (d *diagnosis) webSocket(ctx context.Context) {
 		d.note("websocket", Failed, err.Error(), "palimpsest login URL with the right address")
 		return
 	}
+	nonce := make([]byte, 16) // as RFC 6455 asks for
+	_, _ = rand.Read(nonce)   // never fails
 	for name, value := range map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "cGFsaW1wc2VzdCBkb2N0b3I=",
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": base64.StdEncoding.EncodeToString(nonce),
 		"Authorization": "Bearer " + d.client.key,
 	} {
 		request.Header.Set(name, value)
