@@ -199,11 +199,12 @@ func (n *news) refresh(lane *Lane) {
 	}
 	lane.absorb(&found)
 	lane.checked(missed)
-	lane.Unlock()
 	n.mind.grown(lane)
+	lane.Unlock()
 }
 
-// grown updates the weight of a lane that takes more memory, unless it has been dropped meanwhile.
+// grown updates the weight of a lane that takes more memory, unless it has been dropped meanwhile. The caller
+// holds the lane.
 func (m *mind) grown(lane *Lane) {
 	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, bool) {
 		if known != lane {

@@ -65,7 +65,7 @@ func (c *call) generate(ctx context.Context, format string) {
 		c.refuse(format, refusal, false)
 		return
 	}
-	if asked == MisbehaveOverflowOnce && d.overflows.refuses(accountOf(c.r), c.entry.Body) {
+	if asked == MisbehaveOverflowOnce && d.overflows.refuses(accountOf(c.r), about.Body) {
 		c.refuse(format, request.overflow(), false)
 		return
 	}
@@ -81,14 +81,14 @@ func (c *call) reply(ctx context.Context, request generation, about Request) {
 	if refusal == nil {
 		refusal = refusalFor(misbehave, about.Format)
 	}
-	if refusal == nil && misbehave == MisbehaveOverflowOnce && c.r.Header.Get(MisbehaveHeader) == "" && d.overflows.refuses(accountOf(c.r), c.entry.Body) {
+	if refusal == nil && misbehave == MisbehaveOverflowOnce && c.r.Header.Get(MisbehaveHeader) == "" && d.overflows.refuses(accountOf(c.r), about.Body) {
 		refusal = request.overflow()
 	}
 	if refusal != nil {
 		c.refuse(about.Format, refusal, false)
 		return
 	}
-	use := d.useCache(accountOf(c.r), request, c.entry.Body)
+	use := d.useCache(accountOf(c.r), request, about.Body)
 	reply, output := d.fit(request, reply)
 	usage := Usage{Input: use.fresh, CacheRead: use.read, CacheWrite: use.write, CacheWrite1h: use.write1h, Output: output}
 	if reply.Thinking != "" && about.Thinks {

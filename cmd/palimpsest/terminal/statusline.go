@@ -58,12 +58,12 @@ func (a *App) statusLineCommand() *cobra.Command {
 
 // askedSession reads the session's id that Claude Code gives its status line; "" if it does not come soon.
 func (a *App) askedSession() string {
-	read := make(chan string, 1)
+	read, in := make(chan string, 1), io.LimitReader(a.In, maxInput)
 	go func() {
 		var input struct {
 			Session string `json:"session_id"`
 		}
-		_ = json.NewDecoder(io.LimitReader(a.In, maxInput)).Decode(&input) // other input names no session
+		_ = json.NewDecoder(in).Decode(&input) // other input names no session
 		read <- input.Session
 	}()
 	select {
