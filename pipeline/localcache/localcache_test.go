@@ -71,8 +71,9 @@ func TestNilIsFound(t *testing.T) {
 func TestValuesExpireByTheClock(t *testing.T) {
 	t.Parallel()
 
-	at := time.Date(2026, 2, 28, 23, 59, 0, 0, time.UTC)
-	now := func() time.Time { return at }
+	began := time.Date(2026, 2, 28, 23, 59, 0, 0, time.UTC)
+	var passed atomic.Int64 // caches read the clock from their own goroutine, too
+	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
 	written := open[string](t, localcache.Options[int]{MaximumSize: 10, ExpireAfterWrite: time.Minute, Now: now})
 	used := open[string](t, localcache.Options[int]{MaximumSize: 10, ExpireAfterAccess: time.Minute, Now: now})
 	for _, cache := range []*localcache.Cache[string, int]{written, used} {
@@ -80,10 +81,10 @@ func TestValuesExpireByTheClock(t *testing.T) {
 		cache.Set("longer", 1)
 		cache.SetExpiresAfter("longer", time.Hour)
 	}
-	at = at.Add(40 * time.Second)
+	passed.Add(int64(40 * time.Second))
 	written.Get("a")
 	used.Get("a")
-	at = at.Add(40 * time.Second)
+	passed.Add(int64(40 * time.Second))
 	for name, want := range map[string]map[*localcache.Cache[string, int]]bool{
 		"a": {written: false, used: true}, "longer": {written: true},
 	} {

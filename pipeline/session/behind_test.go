@@ -223,10 +223,10 @@ func TestSlowStoreIsWaitedForWhereALaneHasChanged(t *testing.T) {
 					one.resolver.Missed()
 				}
 				held, chain := one.hold(t, hint, "a B c D e")
-				held.Unlock()
 				if projection := held.Projection(chain); held != lane || (projection != nil) != waits {
 					t.Errorf("lane %s with projection %+v, want %s", held.ID, projection, lane.ID)
 				}
+				held.Unlock()
 				synctest.Wait()
 			})
 		})
