@@ -17,11 +17,15 @@ import (
 const injectTimeout = 5 * time.Second
 
 // keepInserts stores all new inserts of the prompt in one transaction before the body goes out. If that
-// fails, it removes them from the prompt.
+// fails, or if another process was first to compact the lane, it removes them from the prompt.
 func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	exchange, lane := prompt.Exchange, prompt.Lane
 	fresh := exchange.Fresh()
 	if len(fresh) == 0 {
+		return
+	}
+	if prompt.earlier.isBehind { // the prompt starts again, or its lane is outdated
+		exchange.Withdraw(session.ErrOvertaken)
 		return
 	}
 	durable := slices.Clone(fresh)

@@ -1,10 +1,14 @@
 package prompt_test
 
 import (
+	"bytes"
+	"context"
 	"testing"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -35,6 +39,34 @@ func TestCompactionContinuesWhereAnotherProcessWasFirst(t *testing.T) {
 	again := one.send(c.body())
 	if string(again.Body) != string(next.Body) {
 		t.Errorf("the two send %d and %d bytes of the same request", len(again.Body), len(next.Body))
+	}
+}
+
+// again is notes whose text goes into every prompt.
+type again struct{ *notes }
+
+func (a again) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	a.next = "[note]"
+	return a.notes.Process(ctx, exchange)
+}
+
+// A prompt that starts again holds an insert once: nothing of the first try is stored.
+func TestInsertGoesIntoAPromptThatStartsAgainOnce(t *testing.T) {
+	t.Parallel()
+	one, other := pair(t, 12_000)
+	c := begun("claude-sonnet-4-5").filled(2, 100)
+	one.send(c.body())
+	other.send(c.body())
+	one.epoch(c.filled(7, 900).body()) // above the target, and below the limit
+
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.writer.Chain = pipeline.NewChain(ipc.New(counter.Message), again{&notes{name: "rehydrator", placement: pipeline.PlacementTurn}})
+	next := other.send(c.filled(1, 100).body())
+	if count, injected := bytes.Count(next.Body, []byte("[note]")), next.Exchange.Report.Injected; count != 1 || injected["rehydrator"] != 2 {
+		t.Errorf("the prompt holds the insert %d times, and %v is reported", count, injected)
 	}
 }
 
